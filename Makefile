@@ -1,0 +1,47 @@
+# Every target works from a fresh clone with python3 and make: it first sets up .venv.
+# Another interpreter: make test PYTHON=python3.12
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format bench clean help
+
+help:
+	@echo "make demo    install, then build every network of the paper and print their table"
+	@echo "make test    install with the test tools, then run every test"
+	@echo "make lint    ruff, ruff format and mypy --strict"
+	@echo "make bench   the benchmarks (minutes; not part of the tests)"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make clean   remove .venv and caches (never data, runs or results)"
+
+demo: .venv/installed
+	$(BIN)/verydeep models
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "verydeep needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -m venv .venv \
+	  || { rm -rf .venv; echo "python3 cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 2; }
+
+.venv/installed: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/installed-dev: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch .venv/installed $@

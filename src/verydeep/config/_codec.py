@@ -1,0 +1,100 @@
+"""The one way a dataclass becomes a file and a file becomes a dataclass.
+
+Types decide: a field holds a bool, int, float, str, a Literal of those, a dataclass, a tuple of one of these, or a
+union of them. Where a union has several dataclasses, the dictionary says which under the key `kind`.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar
+
+from verydeep.errors import UserError, unknown
+
+T = TypeVar("T")
+
+
+def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+    """A dataclass as plain dictionaries, lists and scalars."""
+    hints = typing.get_type_hints(type(config))
+    return {f.name: _encode(hints[f.name], getattr(config, f.name)) for f in dataclasses.fields(config)}
+
+
+def from_dict(cls: type[T], values: object, where: str = "config") -> T:
+    """Build `cls` from a dictionary; unknown, missing and mistyped keys are refused by name."""
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: expected a table of keys, got {_shown(values)}")
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise unknown(f"key in {where}", key, fields)
+    required = (f.name for f in fields.values() if f.default is f.default_factory is dataclasses.MISSING)
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise UserError(f"{where}: missing {', '.join(repr(name) for name in missing)}")
+    hints = typing.get_type_hints(cls)
+    return cls(**{key: _decode(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+
+
+def _encode(hint: Any, value: Any) -> Any:  # noqa: ANN401
+    if dataclasses.is_dataclass(value):
+        several = len(_dataclasses(hint)) > 1
+        return ({"kind": type(value).__name__} if several else {}) | to_dict(value)
+    if isinstance(value, tuple):
+        items = next((a for a in _alternatives(hint) if typing.get_origin(a) is tuple), tuple[Any, ...])
+        return [_encode(typing.get_args(items)[0], item) for item in value]
+    return value
+
+
+def _decode(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return from_dict(*_dataclass_for(hint, value, where), where)
+    for alternative in _alternatives(hint):
+        if typing.get_origin(alternative) is tuple and isinstance(value, list):
+            item = typing.get_args(alternative)[0]
+            return tuple(_decode(item, v, f"{where}[{i}]") for i, v in enumerate(value))
+        if typing.get_origin(alternative) is typing.Literal:
+            if value in typing.get_args(alternative):
+                return value
+        elif alternative is float and type(value) in (int, float):
+            return float(value)
+        elif type(value) is alternative:
+            return value
+    raise UserError(f"{where}: expected {_named(hint)}, got {_shown(value)}")
+
+
+def _dataclass_for(hint: Any, value: dict[str, Any], where: str) -> tuple[type, dict[str, Any]]:  # noqa: ANN401
+    choices = {cls.__name__: cls for cls in _dataclasses(hint)}
+    if not choices:
+        raise UserError(f"{where}: expected {_named(hint)}, got a table")
+    if len(choices) == 1:
+        return next(iter(choices.values())), value
+    if value.get("kind") not in choices:
+        raise unknown(f"kind in {where}", value.get("kind"), choices)
+    return choices[value["kind"]], {k: v for k, v in value.items() if k != "kind"}
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(a for part in typing.get_args(hint) for a in _alternatives(part))
+    return (hint,)
+
+
+def _dataclasses(hint: Any) -> list[type]:  # noqa: ANN401
+    return [a for a in _alternatives(hint) if dataclasses.is_dataclass(a) and isinstance(a, type)]
+
+
+def _named(hint: Any) -> str:  # noqa: ANN401
+    names = []
+    for a in _alternatives(hint):
+        if typing.get_origin(a) is typing.Literal:
+            names += [repr(v) for v in typing.get_args(a)]
+        elif typing.get_origin(a) is tuple:
+            names.append(f"a list of {_named(typing.get_args(a)[0])}")
+        elif a is not types.NoneType:
+            names.append(a.__name__)
+    return " or ".join(names)
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"
