@@ -50,6 +50,8 @@ class DataConfig:
     delimiter: str = ","
 
     def __post_init__(self) -> None:
+        if not self.source:
+            raise UserError("data: source is empty; give the name of a known set or a path")
         for name in ("test", "validation"):
             _check_amount(name, getattr(self, name))
         for path, amount in (("test_path", "test"), ("valid_path", "validation")):

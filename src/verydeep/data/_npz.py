@@ -1,5 +1,6 @@
 """NumPy's archives: `x` and `y`, or `x_train`, `y_train`, `x_test`, ...; perhaps `classes`, the names."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,9 @@ def _array(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        if not zipfile.is_zipfile(path):  # numpy would take it for a pickle, and say so
+            raise ValueError("it is not an archive")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except Exception as error:  # whatever zipfile, zlib and numpy make of a broken file: they have many ways to say so
         if "allow_pickle" in str(error):

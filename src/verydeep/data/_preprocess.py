@@ -43,7 +43,7 @@ def per_pixel_deviation(x: Tensor, mean: Tensor) -> Tensor:
     for chunk in chunks(x):
         total += (chunk.to(torch.float64) - mean).square().sum(0)
     deviation = (total / len(x)).sqrt()
-    return torch.where(deviation > 1e-12 * (1 + mean.abs()), deviation, 1.0)
+    return torch.where(deviation > 1e-12 * mean.abs(), deviation, 1.0)
 
 
 def chunks(x: Tensor) -> Iterator[Tensor]:

@@ -69,9 +69,14 @@ def read_parquet(path: Path) -> Table:
     except ImportError:
         raise UserError(f"{path}: reading Parquet needs pyarrow: pip install 'verydeep[parquet]'") from None
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
+        return _from_arrow(path, pyarrow.parquet.ParquetFile(path).read())
+    except UserError:
+        raise
     except Exception as error:  # whatever pyarrow makes of a broken file; it has a dozen ways to say so
         raise UserError(f"{path}: cannot be read as Parquet: {shortened(error)}") from None
+
+
+def _from_arrow(path: Path, table: Any) -> Table:  # noqa: ANN401 - pyarrow has no types
     names = table.column_names
     if len(set(names)) < len(names):
         raise UserError(f"{path}: two columns have the same name; it has {listed(names)}")
@@ -79,7 +84,7 @@ def read_parquet(path: Path) -> Table:
     return Table(path, columns, np.arange(1, table.num_rows + 1))
 
 
-def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401 - pyarrow has no types
+def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
