@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.data import Augment, Batches, Split
-from verydeep.models import create_model
 
 BATCH = 100
 REPEATS = 300
@@ -40,6 +39,8 @@ def batch_maker() -> Callable[[], Any]:
 
 
 def training_step() -> Callable[[], Any]:
+    from verydeep.models import create_model
+
     model = create_model("highway-mnist-16")
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True)
     x, y = torch.rand(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,))
@@ -95,8 +96,8 @@ def main() -> None:
 
 def processor() -> str:
     info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
 if __name__ == "__main__":
