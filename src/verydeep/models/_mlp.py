@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.nn import HighwayStack, PlainStack, init_weight
+from verydeep.nn import HighwayStack, PlainStack, init_weight, suggest_gate_bias
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class MLPConfig:
         input_shape: Shape of a sample, which is flattened.
         classes: Number of outputs.
         activation: Of every hidden layer.
-        gate_bias: Initial bias of the transform gates.
+        gate_bias: Initial bias of the transform gates; None takes what `suggest_gate_bias` says for this depth.
         carry: Of highway layers, coupled or with their own carry gates.
     """
 
@@ -33,7 +33,7 @@ class MLPConfig:
     input_shape: tuple[int, ...] = (1, 28, 28)
     classes: int = 10
     activation: str = "tanh"
-    gate_bias: float = -2.0
+    gate_bias: float | None = None
     carry: Literal["coupled", "independent"] = "coupled"
 
     def __post_init__(self) -> None:
@@ -57,7 +57,8 @@ class MLP(Network):
         self.input = nn.Linear(math.prod(config.input_shape), config.width)
         self.stack: HighwayStack | PlainStack
         if config.kind == "highway":
-            self.stack = HighwayStack(config.width, config.depth - 1, config.activation, config.gate_bias, config.carry)
+            bias = suggest_gate_bias(config.depth, "linear") if config.gate_bias is None else config.gate_bias
+            self.stack = HighwayStack(config.width, config.depth - 1, config.activation, bias, config.carry)
         else:
             self.stack = PlainStack(config.width, config.depth - 1, config.activation)
         self.classifier = nn.Linear(config.width, config.classes)
