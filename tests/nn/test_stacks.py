@@ -173,3 +173,7 @@ def test_the_lstm_block_is_the_lstm_with_depth_for_time() -> None:
         cell.bias_ih.zero_()
     expected, _ = cell(torch.zeros(3, 4), (x, x))
     torch.testing.assert_close(stack(x), expected)
+
+
+def test_the_default_gate_bias_is_not_for_a_thousand_layers() -> None:
+    assert gradient_that_arrives(HighwayStack(50, 1000, gate_bias=-2.0)) < 1e-20

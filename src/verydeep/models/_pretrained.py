@@ -1,40 +1,43 @@
 """Networks on disk: `model.safetensors` for the weights, `config.json` for the architecture. Never a pickle."""
 
 import json
-import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
+from verydeep.files import write_whole
 from verydeep.models._network import Network
 from verydeep.models._registry import CONFIGS, build
 
-_FORMAT = 1  # of config.json; raised when an older verydeep could not read what a newer one writes
+FORMAT = 1  # of config.json; raised when an older verydeep could not read what a newer one writes
 
 
 def save_pretrained(model: Network, directory: str | Path) -> None:
     """Write a network so that `from_pretrained` gives it back; each file is complete or not there."""
     directory = Path(directory)
-    config = {"format": _FORMAT, "architecture": type(model.config).__name__, "config": to_dict(model.config)}
+    save_weights(model, directory / "model.safetensors")
+    write_whole(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write a module's parameters and buffers as safetensors."""
     weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        partial = directory / f".model.safetensors.{os.getpid()}"
-        save_file(weights, partial)
-        partial.replace(directory / "model.safetensors")
-        partial = directory / f".config.json.{os.getpid()}"
-        partial.write_text(json.dumps(config, indent=1) + "\n")
-        partial.replace(directory / "config.json")
-    except OSError as error:
-        raise UserError(f"cannot save the model in {directory}: {error.strerror or error}") from error
+    write_whole(path, lambda partial: save_file(weights, partial))
+
+
+def architecture(model: Network) -> dict[str, Any]:
+    """What config.json says of a network."""
+    return {"format": FORMAT, "architecture": type(model.config).__name__, "config": to_dict(model.config)}
 
 
 def from_pretrained(directory: str | Path) -> Network:
-    """The network that `save_pretrained` wrote, in evaluation mode; weights that do not fit are refused by name."""
+    """The network that `save_pretrained` or a training run wrote, in evaluation mode."""
     directory = Path(directory)
     path = directory / "config.json"
     try:
@@ -43,18 +46,19 @@ def from_pretrained(directory: str | Path) -> Network:
         raise UserError(f"cannot read {path}: {error.strerror}; expected a folder made by save_pretrained") from error
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from error
-    if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
-        raise UserError(f"{path} is not a model configuration of format {_FORMAT}; was it saved by another version?")
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise UserError(f"{path} is not a model configuration of format {FORMAT}; was it saved by another version?")
     if saved.get("architecture") not in CONFIGS:
         raise unknown(f"architecture in {path}", saved.get("architecture"), CONFIGS)
     config = from_dict(CONFIGS[saved["architecture"]], saved.get("config"), f"{path}: config")
     with torch.device("meta"):
         model = build(config)
-    _load_weights(model, directory / "model.safetensors")
+    load_weights(model, directory / "model.safetensors")
     return model.eval()
 
 
-def _load_weights(model: Network, path: Path) -> None:
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Read what `save_weights` wrote; weights that do not fit are refused by name."""
     try:
         weights = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -69,5 +73,5 @@ def _load_weights(model: Network, path: Path) -> None:
     ]
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
-        raise UserError(f"{path} does not fit its config.json: {'; '.join(problems[:5])}{more}")
+        raise UserError(f"{path} does not fit the network: {'; '.join(problems[:5])}{more}")
     model.load_state_dict(weights, assign=True)
