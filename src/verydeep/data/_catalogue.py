@@ -14,7 +14,7 @@ from verydeep.errors import unknown
 def entry(name: str) -> Entry:
     """The catalogue's entry of that name; an unknown name is refused with the nearest known one."""
     if name not in SETS:
-        raise unknown("set", name, SETS)
+        raise unknown("set", name, NAMES)
     return SETS[name]
 
 

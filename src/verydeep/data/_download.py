@@ -36,20 +36,26 @@ def download(item: Download, folder: Path, patience: Patience | None = None) -> 
     target, part = folder / item.name, folder / f"{item.name}.part"
     make_folder(folder)
     refuse_to_replace([target])
+    try:
+        with bar(item.name, item.size) as advance:
+            _from_mirrors(part, item, patience or Patience(), advance)
+        return part.replace(target)
+    except OSError as error:  # those of the network have been dealt with
+        raise cannot_write(part, error) from error
+
+
+def _from_mirrors(part: Path, item: Download, patience: Patience, advance: Advance) -> None:
     failures = []
-    with bar(item.name, item.size) as advance:
-        for url in item.mirrors:
-            try:
-                _from_mirror(url, part, item, patience or Patience(), advance)
-            except UselessError as failure:
-                failures.append(f"{url}: {failure}")
-                continue
-            return _rename(part, target)
+    for url in item.mirrors:
+        try:
+            return _from_mirror(url, part, item, patience, advance)
+        except UselessError as failure:
+            failures.append(f"{url}: {failure}")
     raise UserError("\n".join(failures))
 
 
 def _from_mirror(url: str, part: Path, item: Download, patience: Patience, advance: Advance) -> None:
-    resumed = part.exists()
+    resumed = _size(part) > 0
     _insist(url, part, item, patience, advance)
     digest = _sha256(part)
     if digest == item.sha256:
@@ -81,7 +87,7 @@ def _receive(url: str, part: Path, item: Download, timeout: float, advance: Adva
             with _open(part, "ab" if start else "wb") as stream:
                 _copy(response, stream, part, item.size - start, lambda done: advance(start + done))
     except ForeignBytesError:
-        part.unlink()
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -106,16 +112,12 @@ def _open(part: Path, mode: str) -> IO[bytes]:
 
 
 def _size(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _rename(part: Path, target: Path) -> Path:
-    try:
-        return part.replace(target)
-    except OSError as error:
-        raise cannot_write(target, error) from error

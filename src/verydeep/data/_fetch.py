@@ -49,11 +49,15 @@ def obtain(entry: Entry, root: Path | None, patience: Patience | None = None) ->
     return search.found
 
 
-def keep(entry: Entry, files: Mapping[str, Verified], root: Path) -> None:
+def keep(entry: Entry, files: Mapping[str, Verified], root: Path) -> Mapping[str, Verified]:
     """Put the files below this root too, where they were found elsewhere."""
-    for official in entry.files:
-        if not files[official.name].path.is_relative_to(root):
-            install(root / entry.folder / official.name, files[official.name].data)
+    kept = {}
+    for name, file in files.items():
+        path = file.path if file.path.is_relative_to(root) else root / entry.folder / name
+        if path != file.path:
+            install(path, file.data)
+        kept[name] = Verified(path, file.data)
+    return kept
 
 
 def _fetch(entry: Entry, root: Path | None, patience: Patience | None, tried: list[str]) -> Search:

@@ -60,8 +60,13 @@ def check(data: bytes, official: Official, where: str) -> None:
 
 
 def install(path: Path, data: bytes) -> None:
-    """Write under a temporary name, then rename: nobody ever sees half a file. Never replaces another file."""
+    """Put a new file in place; one that is there already is never replaced."""
     refuse_to_replace([path])
+    write_whole(path, data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write under a temporary name, then rename: nobody ever sees half a file."""
     make_folder(path.parent)
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
@@ -81,7 +86,7 @@ def install(path: Path, data: bytes) -> None:
 def refuse_to_replace(paths: Iterable[Path]) -> None:
     """A file that is not the official one belongs to somebody: it is for them to remove."""
     for path in paths:
-        if path.exists() or path.is_symlink():
+        if os.path.lexists(path):
             raise UserError(f"{path}: is there already and is not replaced; move it away, then run this again")
 
 
@@ -89,15 +94,16 @@ def make_folder(folder: Path) -> None:
     """Create the folder, with its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no file system takes such a name
         raise cannot_write(folder, error) from error
 
 
-def cannot_write(path: Path, error: OSError) -> UserError:
+def cannot_write(path: Path, error: Exception) -> UserError:
     """The error for a file that cannot be written: full, read-only, or not a folder."""
-    if error.errno in _FULL:
-        return UserError(f"{path}: the disk is full ({error.strerror}); make room, or choose another --root")
-    return UserError(f"{path}: cannot be written ({error.strerror or error}); choose another --root")
+    reason = getattr(error, "strerror", None) or error
+    if getattr(error, "errno", None) in _FULL:
+        return UserError(f"{path}: the disk is full ({reason}); make room, or choose another folder")
+    return UserError(f"{path}: cannot be written ({reason}); choose another folder")
 
 
 def _read_plain(path: Path, size: int) -> bytes:

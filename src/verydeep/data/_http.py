@@ -34,7 +34,7 @@ def request(url: str, start: int, timeout: float) -> Iterator[http.client.HTTPRe
     if start:
         headers["Range"] = f"bytes={start}-"
     try:
-        with _OPENER.open(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
+        with _open(urllib.request.Request(url, headers=headers), timeout) as response:
             yield response
     except urllib.error.HTTPError as error:
         with error:
@@ -85,4 +85,7 @@ class StaysSecure(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
 
 
-_OPENER = urllib.request.build_opener(StaysSecure)
+def _open(asked: urllib.request.Request, timeout: float) -> http.client.HTTPResponse:
+    opener = urllib.request.build_opener(StaysSecure)  # takes the proxies that are set now
+    response: http.client.HTTPResponse = opener.open(asked, timeout=timeout)
+    return response

@@ -13,32 +13,43 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Search:
-    """What a search of this machine gave: verified files by name, what is missing, and why nothing else would do."""
+    """What a search of this machine gave.
+
+    Attributes:
+        found: Verified files by name.
+        wrong: Files that lie where a missing one should, and what is wrong with each.
+        unfit: The places without a complete set.
+    """
 
     found: Mapping[str, Verified]
     missing: tuple[Official, ...]
-    problems: tuple[str, ...]
+    wrong: tuple[str, ...]
+    unfit: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return self.wrong + self.unfit
 
 
 def find(entry: Entry, root: Path | None) -> Search:
     """Look for each file of the set in every place; the first one with the official content is taken."""
-    found, problems = {}, []
+    found, wrong = {}, []
     for official in entry.files:
         for path in _candidates(entry, official, root):
             try:
                 found[official.name] = read_official(path, official)
                 break
             except UserError as error:
-                problems.append(str(error))
+                wrong.append(str(error))
     missing = tuple(file for file in entry.files if file.name not in found)
-    return Search(found, missing, (*problems, *_unfit(entry, root)) if missing else ())
+    return Search(found, missing, tuple(wrong), tuple(_unfit(entry, root)) if missing else ())
 
 
 def places(root: Path | None) -> list[Path]:
     """The roots to look in, in order: the one given, `$VERYDEEP_DATA`, the user's cache."""
     named = os.environ.get("VERYDEEP_DATA")
     chosen = [root, Path(named) if named else None, user_cache()]
-    return list(dict.fromkeys(place.expanduser() for place in chosen if place))
+    return list(dict.fromkeys(Path(os.path.expanduser(place)) for place in chosen if place))
 
 
 def user_cache() -> Path:
@@ -63,17 +74,17 @@ def archives(entry: Entry, root: Path | None) -> list[Path]:
     """Official archives of several files that lie in one of the folders (a single .gz is read as it is)."""
     names = [item.name for item in entry.downloads if item.name.endswith(".tar.gz")]
     paths = (folder / name for folder in folders(entry, root) for name in names)
-    return [path for path in paths if path.is_file()]
+    return [path for path in paths if os.path.isfile(path)]
 
 
 def _candidates(entry: Entry, official: Official, root: Path | None) -> Iterator[Path]:
     dotted = official.name.replace("-idx", ".idx")  # as the files are named on Kaggle
     for folder in folders(entry, root):
         for name in dict.fromkeys((official.name, dotted)):
-            yield from (path for path in (folder / name, folder / f"{name}.gz") if path.is_file())
+            yield from (path for path in (folder / name, folder / f"{name}.gz") if os.path.isfile(path))
 
 
 def _unfit(entry: Entry, root: Path | None) -> Iterator[str]:
     debian = [Path(entry.debian.folder)] if entry.debian else []
     for place in places(root) + debian:
-        yield f"{place}: {f'no complete {entry.name} there' if place.is_dir() else 'no such folder'}"
+        yield f"{place}: {f'no complete {entry.name} there' if os.path.isdir(place) else 'no such folder'}"
