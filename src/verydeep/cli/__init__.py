@@ -10,10 +10,12 @@ from typing import Annotated
 
 import tyro
 
+from verydeep.cli._data import Data
 from verydeep.cli._models import Models
 from verydeep.errors import UserError
 
-Command = Annotated[Models, tyro.conf.subcommand("models")]
+Command = Annotated[Models, tyro.conf.subcommand("models")] | Annotated[Data, tyro.conf.subcommand("data")]
+_CONFIG = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"verydeep {verydeep.__version__}")
         return 0
     try:
-        tyro.cli(Command, prog="verydeep", description=_DESCRIPTION, args=arguments or ["--help"]).run()
+        command = tyro.cli(
+            Command, prog="verydeep", description=_DESCRIPTION, args=arguments or ["--help"], config=_CONFIG
+        )
+        command.run()
     except UserError as error:
         print(f"verydeep: {error}", file=sys.stderr)
         return 2
