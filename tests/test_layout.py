@@ -14,6 +14,7 @@ SOURCE = ROOT / "src" / "verydeep"
 FLOORS: list[set[str]] = [
     {"errors"},
     {"config", "files"},
+    {"lock"},
     {"kernels"},
     {"nn"},
     {"models", "data"},

@@ -151,11 +151,7 @@ Subcommand = (
 )
 
 
-@dataclass(frozen=True)
-class Data:
-    """List, get, check and show the known datasets."""
-
-    command: Subcommand
-
-    def run(self) -> None:
-        self.command.run()
+def main(arguments: list[str]) -> None:
+    """Run the command."""
+    description = "List, get, check and show the known datasets."
+    tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()

@@ -31,6 +31,11 @@ class Models:
             _print_network(rows)
 
 
+def main(arguments: list[str]) -> None:
+    """Run the command."""
+    tyro.cli(Models, prog="verydeep models", args=arguments).run()
+
+
 def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:
     from verydeep.errors import unknown
 

@@ -3,12 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Collection
+from functools import partial
+from itertools import count
 
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.models._network import Network
+from verydeep.models._recompute import run_steps
 from verydeep.nn import HighwayConv2d, Maxout, init_weight
 from verydeep.nn._activations import resolve_activation
 
@@ -24,6 +27,7 @@ class ConvNet(Network):
         for layer in config.layers:
             for name, module in build.modules(layer):
                 self.layers.add_module(name, module)
+        self.recompute = False
         self.classifier = None
         if config.classifier_std is not None:
             self.classifier = nn.Linear(math.prod(build.shape), config.classes)
@@ -40,16 +44,17 @@ class ConvNet(Network):
     def highway_depth(self) -> int:
         return sum(isinstance(layer, HighwayConv2d) for layer in self.layers)
 
+    def checkpoint_activations(self) -> None:
+        self.recompute = True
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
-        number = 0
-        for layer in self.layers:
-            if isinstance(layer, HighwayConv2d):
-                x = layer(x, closed=number in closed)
-                number += 1
-            else:
-                x = layer(x)
-        x = x.flatten(1)
+        numbers = count()
+        steps = [
+            partial(layer, closed=next(numbers) in closed) if isinstance(layer, HighwayConv2d) else layer
+            for layer in self.layers
+        ]
+        x = run_steps(steps, x, self.recompute).flatten(1)
         return x if self.classifier is None else self.classifier(x)
 
 

@@ -23,6 +23,10 @@ class Network(nn.Module):
         """The logits, `(batch, class)`; highway layers in `closed`, numbered from 0, copy their input."""
         raise NotImplementedError
 
+    def checkpoint_activations(self) -> None:
+        """From now on keep few activations and compute the others again in the backward pass."""
+        raise UserError(f"a {type(self).__name__} cannot recompute activations; only convolutional networks can")
+
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one sample."""

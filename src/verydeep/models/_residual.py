@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._network import Network
+from verydeep.models._recompute import run_steps
 from verydeep.nn import Highway
 from verydeep.nn.functional import resize
 
@@ -54,6 +55,7 @@ class ResidualNet(Network):
     def __init__(self, config: ResidualConfig) -> None:
         super().__init__()
         self.config = config
+        self.recompute = False
         self.stem = nn.Sequential(*_conv(config.input_shape[0], config.stem, 1), nn.ReLU())
         self.blocks = nn.ModuleList()
         channels = config.stem
@@ -75,11 +77,13 @@ class ResidualNet(Network):
     def highway_depth(self) -> int:
         return len(self.blocks) if self.config.kind == "highway" else 0
 
+    def checkpoint_activations(self) -> None:
+        self.recompute = True
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
-        x = self.stem(x)
-        for number, block in enumerate(self.blocks):
-            x = block(x, closed=True) if number in closed else block(x)
+        steps = [partial(block, closed=True) if n in closed else block for n, block in enumerate(self.blocks)]
+        x = run_steps([self.stem, *steps], x, self.recompute)
         return self.classifier(x.mean((2, 3)))  # type: ignore[no-any-return]
 
 

@@ -51,7 +51,8 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
     """Write a new checkpoint, then drop those that are too old."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     state = optimiser.state_dict()["state"]
-    tensors |= {f"optim.{i}.{key}": torch.as_tensor(value) for i, s in state.items() for key, value in s.items() if value is not None}
+    for index, values in state.items():
+        tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     header = {"format": _FORMAT, "position": to_dict(position), "checksum": _checksum(tensors)}
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
@@ -60,9 +61,7 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
         old.unlink(missing_ok=True)
 
 
-def load_checkpoint(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer
-) -> tuple[Position, list[str]]:
+def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[Position, list[str]]:
     """Restore the newest checkpoint that is whole.
 
     Returns:

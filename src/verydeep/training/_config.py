@@ -7,6 +7,11 @@ from verydeep.data import DataConfig
 from verydeep.errors import UserError
 
 
+def _require(name: str, value: object, holds: bool, what: str) -> None:
+    if not holds:
+        raise UserError(f"{name} must be {what}, got {value}")
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Which network; everything but the name is the network's own choice unless given.
@@ -108,7 +113,7 @@ class TrainConfig:
         seed: Decides initial weights, the order of samples, augmentation and dropout.
         evaluate_train: Measure loss and accuracy on the whole training set after every epoch, as Figure 1 needs it.
         evaluate_test: Measure them on the test set after every epoch; never used for any choice.
-        patience: Stop when the validation loss has not improved for so many epochs.
+        patience: Stop when the validation accuracy has not improved for so many epochs.
         explosion: Stop as diverged when the training loss is this many times that of a blind guess.
         checkpoint_every: Seconds between checkpoints inside an epoch; there is always one after each epoch.
         device: `cpu`, `cuda`, ...; `auto` takes a GPU where there is one.
@@ -144,8 +149,3 @@ class TrainConfig:
         _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
-
-
-def _require(name: str, value: object, holds: bool, what: str) -> None:
-    if not holds:
-        raise UserError(f"{name} must be {what}, got {value}")

@@ -30,7 +30,8 @@ def environment() -> dict[str, Any]:
 def _processor() -> str:
     """The name the kernel gives, where there is one; platform.processor() is empty on Linux."""
     info = Path("/proc/cpuinfo")
-    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
 
 

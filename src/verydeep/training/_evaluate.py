@@ -21,7 +21,9 @@ class Evaluation:
     accuracy: float
 
 
-def evaluate(model: nn.Module, split: Split, world: World, forward: Callable[[Tensor], Tensor] | None = None) -> Evaluation:
+def evaluate(
+    model: nn.Module, split: Split, world: World, forward: Callable[[Tensor], Tensor] | None = None
+) -> Evaluation:
     """Measure a model in evaluation mode; processes share the work.
 
     Args:

@@ -49,11 +49,14 @@ class Trainer:
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser)
         self.gradients = FlatGradients(model, world)
         self.forward = self._forward()
+        self.totals = self._totals()
 
     def fit(self, interrupt: Interrupt) -> Status:
         """Train from the last checkpoint to the end."""
         position, config = self.position, self.config
         self.report.start(self.run, position, len(self.batches))
+        if position == Position():
+            self.save()  # initial weights of a module of the user's own could not be made again
         while position.epoch < config.epochs:
             started = time.perf_counter()
             status = self.train_epoch(interrupt)
@@ -75,7 +78,7 @@ class Trainer:
         """The rest of the present epoch, one step a batch."""
         config, position, device = self.config, self.position, self.world.device
         self.model.train()
-        totals = self.totals = self._totals()
+        totals = self.totals
         saved = time.perf_counter()
         for x, y in self.batches.epoch(position.epoch, position.batch):
             progress = (position.epoch + position.batch / len(self.batches)) / config.epochs
@@ -124,12 +127,12 @@ class Trainer:
         return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
     def finish_epoch(self, metrics: dict[str, Any]) -> None:
-        """Record an epoch: metrics, the best weights, a checkpoint, in this order; a crash between repeats the epoch."""
+        """Record metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
         position = self.position
         position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
         self.totals.zero_()
-        accuracy = metrics.get("valid_accuracy")
-        best = accuracy is not None and accuracy > position.best
+        accuracy = metrics.get("valid_accuracy") or 0.0
+        best = accuracy > position.best
         if best:
             position.best, position.best_epoch = accuracy, position.epoch
         if self.world.rank == 0:

@@ -46,7 +46,7 @@ class Bar(Report):
         self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
         self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
         self.first, self.shown = self.done, 0.0
-        self.mean = [0.0, 0.0]
+        self.mean: list[float] = []
         columns = ("{task.description}", BarColumn(bar_width=24), "{task.percentage:>3.0f}%", "{task.fields[facts]}")
         self.progress = Progress(
             *(TextColumn(c) if isinstance(c, str) else c for c in columns), console=Console(), transient=True
@@ -61,7 +61,8 @@ class Bar(Report):
             return
         self.shown = now
         loss, right = (found.detach() / samples).tolist()
-        self.mean = [0.9 * old + 0.1 * new for old, new in zip(self.mean, (loss, right), strict=True)] if any(self.mean) else [loss, right]
+        keep = 0.9 if self.mean else 0.0  # a running mean is easier to read than single batches
+        self.mean = [keep * old + (1 - keep) * new for old, new in zip(self.mean or (0, 0), (loss, right), strict=True)]
         speed = (self.done - self.first) / (now - self.began)
         left = (self.epochs * self.batches - self.done) / speed
         facts = (
@@ -88,14 +89,10 @@ def describe(metrics: dict[str, Any], epochs: int) -> str:
     """An epoch in one line."""
     parts = [f"epoch {metrics['epoch']:>{len(str(epochs))}}/{epochs}"]
     for name, label in (("", "loss"), ("train_", "train"), ("valid_", "valid"), ("test_", "test")):
-        loss, accuracy = metrics.get(f"{name}loss", math_nan), metrics.get(f"{name}accuracy", math_nan)
-        if loss is not math_nan:
-            shown = "diverged" if loss is None else f"{loss:.4g} {accuracy:.2%}"
-            parts.append(f"{label} {shown}")
+        if f"{name}loss" in metrics:
+            loss, accuracy = metrics[f"{name}loss"], metrics[f"{name}accuracy"]
+            parts.append(f"{label} " + ("diverged" if loss is None else f"{loss:.4g} {accuracy:.2%}"))
     return "  ".join([*parts, f"lr {metrics['lr']:.3g}", clock(metrics["seconds"])])
-
-
-math_nan = float("nan")
 
 
 def clock(seconds: float) -> str:

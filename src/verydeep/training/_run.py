@@ -51,7 +51,7 @@ class Run:
         path = Path(path)
         saved = _read_json(path / "config.json", "expected a folder made by verydeep train")
         if not isinstance(saved, dict) or saved.get("format") != FORMAT or "training" not in saved:
-            raise UserError(f"{path / 'config.json'} is not a run's configuration of format {FORMAT}; another version's?")
+            raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
@@ -67,9 +67,16 @@ class Run:
         file = self.path / "summary.json"
         return dict(_read_json(file, "")) if file.exists() else None
 
+    @property
+    def is_network(self) -> bool:
+        """Whether the run trains one of our networks, and not a module of the user's own."""
+        return _read_json(self.path / "config.json", "")["architecture"] is not None
+
     @cached_property
     def model(self) -> Network:
         """The network with the run's weights, in evaluation mode."""
+        if not self.is_network:
+            raise UserError(f"{self.path} trained a module of your own: make it, and use load_weights(module, path)")
         if not (self.path / "model.safetensors").exists():
             raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
         return from_pretrained(self.path)

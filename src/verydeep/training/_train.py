@@ -1,7 +1,7 @@
 """Starting and continuing runs."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -92,16 +92,16 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     """The network of a configuration, made for the data's samples and classes, initialised by the seed."""
     torch.manual_seed(config.seed)
     shape = tuple(dataset.train.x.shape[1:])
-    model = create_model(
-        config.model.name, classes=len(dataset.classes), input_shape=shape, **config.model.overrides()
-    )
+    overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
+    model = create_model(config.model.name, **overrides)
     if config.checkpoint_activations:
         model.checkpoint_activations()
     return model
 
 
 def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> Run:
-    with alone(run.path / "lock", f"{run.path} is being trained by another process", wait=False, idle=world.rank > 0):
+    busy = f"{run.path} is being trained by another process"
+    with alone(run.path / "lock", busy, wait=False) if world.rank == 0 else nullcontext():
         trainer = Trainer(run, model.to(world.device), dataset, world, report)
         if world.rank == 0:
             run.keep_epochs(trainer.position.epoch)

@@ -37,6 +37,11 @@ class World:
         if self.size > 1:
             distributed.destroy_process_group()
 
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.size > 1:
+            distributed.barrier()
+
     def total(self, value: Tensor) -> Tensor:
         """The sum of all processes' values, in place."""
         if self.size > 1:
