@@ -50,6 +50,7 @@ class Trainer:
         self.gradients = FlatGradients(model, world)
         self.forward = self._forward()
         self.totals = self._totals()
+        self.ticked = self.saved = time.perf_counter()
 
     def fit(self, interrupt: Interrupt) -> Status:
         """Train from the last checkpoint to the end."""
@@ -58,16 +59,11 @@ class Trainer:
         if position == Position():
             self.save()  # initial weights of a module of the user's own could not be made again
         while position.epoch < config.epochs:
-            started = time.perf_counter()
             status = self.train_epoch(interrupt)
-            position.seconds += time.perf_counter() - started
             if status == "interrupted":
                 self.save()
                 return status
-            started = time.perf_counter()
-            metrics = self.measure(status)
-            position.seconds += time.perf_counter() - started
-            self.finish_epoch(metrics | {"seconds": round(position.seconds, 3)})
+            self.finish_epoch(self.measure(status))
             if status is not None:
                 return status
             if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
@@ -79,7 +75,6 @@ class Trainer:
         config, position, device = self.config, self.position, self.world.device
         self.model.train()
         totals = self.totals
-        saved = time.perf_counter()
         for x, y in self.batches.epoch(position.epoch, position.batch):
             progress = (position.epoch + position.batch / len(self.batches)) / config.epochs
             set_rate(self.optimiser, rate(config.schedule, position.epoch, progress))
@@ -101,9 +96,8 @@ class Trainer:
                 return "diverged"
             if (look or self.world.size == 1) and self.world.agree(interrupt.requested):
                 return "interrupted"
-            if look and not last and self.world.agree(time.perf_counter() - saved > config.checkpoint_every):
+            if look and not last and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
                 self.save()
-                saved = time.perf_counter()
             self.report.step(position, found, len(y), self.optimiser.param_groups[0]["lr"])
         return None
 
@@ -124,6 +118,8 @@ class Trainer:
             if wanted and split is not None and status != "diverged":
                 result = evaluate(self.model, split, self.world, self.forward)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
+        self._tick()
+        metrics["seconds"] = round(self.position.seconds, 3)
         return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
     def finish_epoch(self, metrics: dict[str, Any]) -> None:
@@ -147,8 +143,16 @@ class Trainer:
         self.world.same_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)
+        self._tick()
         if self.world.rank == 0:
             save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position)
+        self.saved = time.perf_counter()
+
+    def _tick(self) -> None:
+        """Count the time spent since the last call."""
+        now = time.perf_counter()
+        self.position.seconds += now - self.ticked
+        self.ticked = now
 
     def _totals(self) -> Tensor:
         """Loss and right answers of the present epoch; what a checkpoint brought counts once among all processes."""
