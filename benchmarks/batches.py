@@ -83,7 +83,11 @@ def main() -> None:
         "what": f"batch of {BATCH} images 3x32x32, pad 8, crop, mirror; step of highway-mnist-16 at batch {BATCH}",
         "repeats": REPEATS,
         "measured": [measure(threads) for threads in sorted({1, os.cpu_count() or 1})],
-        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count()},
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": processor(),
+            "cores": os.cpu_count(),
+        },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
