@@ -181,6 +181,13 @@ def test_no_room_to_unpack_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_installing_never_replaces_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    with pytest.raises(UserError, match="is there already"):
+        install(tmp_path / "file", b"data")
+    assert (tmp_path / "file").read_bytes() == b"mine"
+
+
 def test_installed_files_can_be_read_by_others(tmp_path: Path) -> None:
     install(tmp_path / "file", b"data")
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o644
