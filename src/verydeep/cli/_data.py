@@ -151,13 +151,9 @@ Subcommand = (
 )
 
 
-@dataclass(frozen=True)
-class Data:
-    """List, get, check and show the known datasets."""
-
-    command: Subcommand
-
-    def run(self) -> None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
-        self.command.run()
+def main(arguments: list[str]) -> None:
+    """Run the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
+    description = "List, get, check and show the known datasets."
+    tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from verydeep.data._arrays import ArrayPreparation
+from verydeep.data._columns import TablePreparation
+
 
 @dataclass(frozen=True)
 class Split:
@@ -12,10 +15,12 @@ class Split:
     Attributes:
         x: Samples, first axis the sample; images are `(n, channels, height, width)`.
         y: Class numbers, int64, `(n,)`.
+        prepare: What `Batches` still does to each batch of a split that is larger than memory; None when `x` is ready.
     """
 
     x: Tensor
     y: Tensor
+    prepare: ArrayPreparation | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -23,10 +28,20 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named set with its splits; `valid` is None when all training data is used for training."""
+    """A named set with its splits.
+
+    Attributes:
+        name: The known name, or the file's or folder's.
+        train: What is trained on.
+        valid: None when all training data is used for training.
+        test: What is only tested on.
+        classes: The name of every class; class number i is `classes[i]`.
+        preparation: What was done to the raw values, so that it can be done to new ones; None for raw data.
+    """
 
     name: str
     train: Split
     valid: Split | None
     test: Split
     classes: tuple[str, ...]
+    preparation: ArrayPreparation | TablePreparation | None = None

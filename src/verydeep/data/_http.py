@@ -77,7 +77,7 @@ def _said(reason: object) -> str:
 class StaysSecure(urllib.request.HTTPRedirectHandler):
     """Follows redirects, but never from HTTPS to anything else."""
 
-    def redirect_request(  # noqa: PLR0917
+    def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
         if req.type == "https" and not newurl.startswith("https:"):

@@ -1,0 +1,112 @@
+"""Batches of a split that is one tensor: no worker processes, nothing to wait for.
+
+What a batch holds follows from the seed, the epoch and the batch's number alone. So an epoch can be resumed at any
+batch, and processes can share each batch, without telling each other anything.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from verydeep.data._augment import Augment
+from verydeep.data._dataset import Split
+from verydeep.errors import UserError
+
+
+class Batches:
+    """The batches of every epoch.
+
+    Args:
+        split: The samples; tensors on any device, or memory-mapped.
+        batch_size: Samples in a batch, over all processes together.
+        seed: Decides the order of each epoch and the augmentation.
+        shuffle: Whether each epoch has an order of its own; else the order of the split.
+        augment: How the images of each batch are varied.
+        rank: The number of this process; it gets its own part of every batch.
+        world_size: How many processes share each batch.
+        drop_last: Whether the last batch is left out when it is not full.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        batch_size: int,
+        *,
+        seed: int,
+        shuffle: bool = True,
+        augment: Augment = Augment(),  # noqa: B008 - frozen
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+    ) -> None:
+        _check_seed_and_rank(seed, rank, world_size)
+        _check_size(len(split), batch_size, world_size, drop_last)
+        _check_augment(split, augment)
+        self.split, self.batch_size, self.seed, self.shuffle, self.augment = split, batch_size, seed, shuffle, augment
+        self.rank, self.world_size = rank, world_size
+        self.samples = len(split) // batch_size * batch_size if drop_last else len(split)
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return (self.samples + self.batch_size - 1) // self.batch_size
+
+    def size(self, batch: int) -> int:
+        """Samples of a batch, over all processes together."""
+        return min(self.batch_size, self.samples - batch * self.batch_size)
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """This process's part (x, y) of every batch of an epoch, from batch `start` on."""
+        random = _generator(self.seed, number)
+        count, device = len(self.split), self.split.x.device
+        order = (torch.randperm(count, generator=random) if self.shuffle else torch.arange(count)).to(device)
+        moves = self.augment.draw(count, random).to(device) if self.augment else None
+        for batch in range(start, len(self)):
+            part = self._part(batch)
+            x, y = self._samples(order[part])
+            if moves is not None:
+                x = self.augment(x, moves[part])
+            yield x, y
+
+    def _part(self, batch: int) -> slice:
+        """Where in the epoch's order this process's part of a batch lies; the parts differ by at most one sample."""
+        first = batch * self.batch_size
+        size = self.size(batch)
+        return slice(first + size * self.rank // self.world_size, first + size * (self.rank + 1) // self.world_size)
+
+    def _samples(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = self.split.x.index_select(0, rows), self.split.y.index_select(0, rows)
+        return (x if self.split.prepare is None else self.split.prepare(x)), y
+
+
+def _generator(seed: int, epoch: int) -> torch.Generator:
+    """Random numbers of one epoch; always from the CPU, so that every device sees the same."""
+    state = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> 1))
+
+
+def _check_seed_and_rank(seed: int, rank: int, world_size: int) -> None:
+    if seed < 0:
+        raise UserError(f"seed must be 0 or more, got {seed}")
+    if not 0 <= rank < world_size:
+        raise UserError(f"rank {rank} is not one of {world_size} processes")
+
+
+def _check_size(samples: int, batch_size: int, world_size: int, drop_last: bool) -> None:
+    if batch_size < 1 or batch_size % world_size:
+        raise UserError(f"batch_size {batch_size} cannot be shared by {world_size} processes; give a multiple of it")
+    if drop_last and samples < batch_size:
+        raise UserError(f"{samples} samples do not fill one batch of {batch_size}; give a smaller batch_size")
+    last = samples % batch_size
+    if not drop_last and 0 < last < world_size:
+        raise UserError(f"the last batch has {last} samples for {world_size} processes; set drop_last=True")
+
+
+def _check_augment(split: Split, augment: Augment) -> None:
+    if not augment:
+        return
+    if split.x.ndim != 4:
+        raise UserError(f"only images can be augmented, and samples have shape {tuple(split.x.shape[1:])}")
+    if augment.pad > max(split.x.shape[2:]):
+        raise UserError(f"augment: pad {augment.pad} is more than the images' {tuple(split.x.shape[2:])}")

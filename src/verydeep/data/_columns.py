@@ -1,0 +1,134 @@
+"""A table's columns as numbers: missing cells filled, numbers standardised, categories one-hot.
+
+scikit-learn fits, on the training rows only. What it learnt is kept as plain numbers and words, so that a run can save
+it as JSON and treat new rows in the same way without unpickling anything.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from verydeep.data._config import DataConfig
+from verydeep.data._table import Table, parse_number
+from verydeep.errors import UserError
+
+_MAX_CATEGORIES = 1000
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """(x - mean) / deviation, `fill` (the median) where x is missing."""
+
+    name: str
+    fill: float
+    mean: float
+    deviation: float
+
+    def encode(self, table: Table) -> np.ndarray:
+        """The column, `(rows, 1)`."""
+        values = table.numbers(self.name)
+        scaled = (np.where(np.isnan(values), self.fill, values) - self.mean) / self.deviation
+        bad = np.flatnonzero(np.abs(scaled) > np.finfo(np.float32).max)
+        if len(bad):
+            raise UserError(f"{table.place(int(bad[0]), self.name)}: {values[bad[0]]} is far outside the training data")
+        return scaled[:, None]
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """One column of 0 and 1 for each value, `fill` (the most frequent) where it is missing; all 0 for a new value."""
+
+    name: str
+    fill: str
+    values: tuple[str, ...]
+
+    def encode(self, table: Table) -> np.ndarray:
+        """The columns, `(rows, values)`."""
+        number = {value: i for i, value in enumerate(self.values)}
+        codes = [number.get(self.fill if cell is None else cell, -1) for cell in table.text(self.name)]
+        return np.equal.outer(codes, np.arange(len(self.values)))
+
+
+@dataclass(frozen=True)
+class TablePreparation:
+    """What turns rows of a table into samples: first the columns of numbers, then those of categories."""
+
+    numbers: tuple[NumberColumn, ...]
+    categories: tuple[CategoryColumn, ...]
+
+    def __call__(self, table: Table) -> Tensor:
+        """Samples `(rows, features)`, float32."""
+        blocks = [column.encode(table) for column in self.numbers]
+        blocks += [column.encode(table) for column in self.categories]
+        return torch.from_numpy(np.concatenate(blocks, axis=1, dtype=np.float32))
+
+
+def fit_table(train: Table, config: DataConfig) -> TablePreparation:
+    """Learn from the training rows how to turn every column but the target into numbers."""
+    if config.preprocess not in ("paper", "standardise", "none"):
+        raise UserError(f"{train.path}: preprocess = '{config.preprocess}' is for images; a table can be standardised")
+    names = list(train.columns)
+    numeric = [name for name in names if name not in config.categorical and _is_numeric(train, name)]
+    worded = [name for name in names if name not in numeric]
+    standardise = config.preprocess != "none"
+    return TablePreparation(_fit_numbers(train, numeric, standardise), _fit_categories(train, worded))
+
+
+def _is_numeric(train: Table, name: str) -> bool:
+    cells = train.cells(name)
+    if cells.dtype == np.float64:
+        _check_some(train, name, ~np.isnan(cells))
+        return True
+    present = np.array([cell is not None for cell in cells])
+    _check_some(train, name, present)
+    number = np.array([cell is not None and parse_number(cell) is not None for cell in cells])
+    words = np.flatnonzero(present & ~number)
+    if number.any() and len(words):
+        i, j = int(words[0]), int(np.flatnonzero(number)[0])
+        raise UserError(
+            f"{train.place(i, name)}: {cells[i][:60]!r} is not a number, but row {train.rows[j]} holds {cells[j]}; "
+            "mend it, or name the column in `categorical`"
+        )
+    return not len(words)
+
+
+def _check_some(train: Table, name: str, present: np.ndarray) -> None:
+    if not present.any():
+        raise UserError(f"{train.path}: column {name!r} has no values in the training rows; name it in `ignore`")
+
+
+def _fit_numbers(train: Table, names: list[str], standardise: bool) -> tuple[NumberColumn, ...]:
+    if not names:
+        return ()
+    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+    imputer, scaler = SimpleImputer(strategy="median"), StandardScaler(with_mean=standardise, with_std=standardise)
+    scaler.fit(imputer.fit_transform(np.stack([train.numbers(name) for name in names], axis=1)))
+    means = scaler.mean_ if standardise else np.zeros(len(names))
+    deviations = scaler.scale_ if standardise else np.ones(len(names))
+    learnt = zip(names, imputer.statistics_, means, deviations, strict=True)
+    return tuple(NumberColumn(name, *map(float, values)) for name, *values in learnt)
+
+
+def _fit_categories(train: Table, names: list[str]) -> tuple[CategoryColumn, ...]:
+    if not names:
+        return ()
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder
+
+    cells = np.stack([train.text(name) for name in names], axis=1)
+    for name, column in zip(names, cells.T, strict=True):
+        _check_some(train, name, column != None)  # noqa: E711 - elementwise
+    imputer, encoder = SimpleImputer(strategy="most_frequent", missing_values=None), OneHotEncoder()
+    encoder.fit(imputer.fit_transform(cells))
+    for name, values in zip(names, encoder.categories_, strict=True):
+        if len(values) > _MAX_CATEGORIES:
+            raise UserError(
+                f"{train.path}: column {name!r} has {len(values)} different values, too many for categories; "
+                "name it in `ignore` if it is free text or an identifier"
+            )
+    learnt = zip(names, imputer.statistics_, encoder.categories_, strict=True)
+    return tuple(CategoryColumn(name, str(fill), tuple(map(str, values))) for name, fill, values in learnt)

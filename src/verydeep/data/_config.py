@@ -1,0 +1,72 @@
+"""The one list of what can be said about data, for `load_dataset` and for a run's configuration file."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from verydeep.data._augment import Augment
+from verydeep.errors import UserError
+
+Preprocess = Literal["paper", "scale", "contrast", "standardise", "none"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which data, how it is split, and what is done to it.
+
+    Attributes:
+        source: A known name (`mnist`, ...) or the path of a file or folder.
+        target: The table's column with the classes; by default the one called target, label, class or y.
+        test: Count (int) or share (float) of samples held out for testing; by default a fifth, or the test split that
+            comes with the data.
+        validation: Count or share of the training data held out for validation, or `"paper"` for the paper's 10,000.
+            None trains on all of it.
+        test_path: A file or folder that is the test split.
+        valid_path: A file or folder that is the validation split.
+        seed: Decides every random split.
+        preprocess: `"paper"`: grey images / 256, colour images with normalised contrast less the mean of every pixel,
+            table columns standardised, other numbers as they are. `"scale"`, `"contrast"` and `"standardise"` ask for
+            one of these; `"none"` leaves the values alone.
+        augment: How `Batches` varies the training images; loading leaves it to the trainer.
+        image_size: Resize images of a folder to this height and width; by default all must be of one size.
+        channels: 1 for grey or 3 for colour images of a folder; by default grey if every image is.
+        categorical: Columns of a table that are categories although they look like numbers.
+        ignore: Columns of a table that are left out.
+        delimiter: What separates the cells of a CSV file.
+    """
+
+    source: str
+    target: str | None = None
+    test: int | float | None = None
+    validation: int | float | Literal["paper"] | None = None
+    test_path: str | None = None
+    valid_path: str | None = None
+    seed: int = 0
+    preprocess: Preprocess = "paper"
+    augment: Augment = Augment()  # noqa: RUF009 - frozen
+    image_size: int | None = None
+    channels: Literal[1, 3] | None = None
+    categorical: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            raise UserError("data: source is empty; give the name of a known set or a path")
+        for name in ("test", "validation"):
+            _check_amount(name, getattr(self, name))
+        for path, amount in (("test_path", "test"), ("valid_path", "validation")):
+            if getattr(self, path) is not None and getattr(self, amount) is not None:
+                raise UserError(f"data: give {path} or {amount}, not both")
+        if self.seed < 0:
+            raise UserError(f"data: seed must be 0 or more, got {self.seed}")
+        if self.image_size is not None and not 1 <= self.image_size <= 4096:
+            raise UserError(f"data: image_size must be between 1 and 4096 pixels, got {self.image_size}")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise UserError(f"data: delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
+
+
+def _check_amount(name: str, amount: int | float | str | None) -> None:
+    if isinstance(amount, float) and not 0 < amount < 1:
+        raise UserError(f"data: {name} = {amount} is no share; give one between 0 and 1, or a whole number of samples")
+    if isinstance(amount, int) and amount < 1:
+        raise UserError(f"data: {name} must be 1 sample or more, got {amount}; leave it out for none")
