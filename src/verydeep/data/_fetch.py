@@ -86,6 +86,6 @@ def _report(entry: Entry, home: Path, tried: list[str]) -> str:
     apt = f"\nOn Debian and Ubuntu 'apt install {entry.debian.package}' will do as well." if entry.debian else ""
     return (
         f"{entry.name} is not here and could not be got:\n{lines}\n"
-        f"What to do: fetch {names} from {source} on any machine, put it into {home / entry.folder}, "
-        f"and run this again.{apt}"
+        f"What to do: fetch {names} from {source} on any machine, put it into {home / entry.folder} "
+        f"(or any folder, and name that with --root), and run this again.{apt}"
     )
