@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import IO
 
 from verydeep.data._entry import Download
-from verydeep.data._files import cannot_write, make_folder, refuse_to_replace
+from verydeep.data._files import refuse_to_replace
 from verydeep.data._http import CutError, ForeignBytesError, UselessError, first_byte, request
 from verydeep.data._progress import bar
 from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder
 
 Advance = Callable[[int], None]
 _CHUNK = 1 << 18
