@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from verydeep.data import Augment, Batches, Split
 
 BATCH = 100
-REPEATS = 300
+REPEATS = 100
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "batches.json"
 
 
