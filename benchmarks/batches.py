@@ -89,6 +89,7 @@ def main() -> None:
             "cores": os.cpu_count(),
         },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
+        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     OUT.parent.mkdir(parents=True, exist_ok=True)
