@@ -1,10 +1,12 @@
 import pytest
 import torch
+from hypothesis import settings
+
+torch.set_num_threads(1)  # two test workers on two cores
+settings.register_profile("verydeep", deadline=None, derandomize=True)  # no time limits, the same cases every time
+settings.load_profile("verydeep")
 
 
 @pytest.fixture(autouse=True)
 def _same_numbers_every_time() -> None:
     torch.manual_seed(0)
-
-
-torch.set_num_threads(1)  # two test workers on two cores

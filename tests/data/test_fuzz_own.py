@@ -199,7 +199,7 @@ def test_any_configuration(tmp_path: Path, table: dict[str, Any]) -> None:
         config = from_dict(DataConfig, {"source": str(tmp_path / "a.npz"), **table})
     except UserError:
         return
-    assert config.augment is None or config.augment.pad >= 0
+    assert config.augment.pad >= 0
     options = {key: value for key, value in table.items() if key != "source"}
     loaded(tmp_path / "a.npz", **options)
 

@@ -1,38 +1,50 @@
-"""The `verydeep` command: dataclasses in, calls down.
+"""The `verydeep` command.
 
-Each command is a dataclass with a `run` method in a file of its own; its fields are the command's options. What a
-command needs is imported inside `run`, so that `verydeep --help` never waits for torch.
+Each command is a file of its own with a `main(arguments)`, imported only when it is called.
 """
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
 
-import tyro
+from verydeep.errors import UserError, unknown
 
-from verydeep.cli._models import Models
-from verydeep.errors import UserError
+_COMMANDS = {
+    "data": "list, get, check and show the known datasets",
+    "models": "list the networks that can be created by name",
+    "train": "train a network, from a configuration file or a few options",
+}
+_USAGE = """usage: verydeep COMMAND [OPTIONS]
 
-Command = Annotated[Models, tyro.conf.subcommand("models")]
+Train very deep networks, and see what every layer does.
+
+{commands}
+
+  verydeep COMMAND --help     the options of a command
+  verydeep --version          the version
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for something the user can mend."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        import verydeep
-
-        print(f"verydeep {verydeep.__version__}")
-        return 0
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     try:
-        tyro.cli(Command, prog="verydeep", description=_DESCRIPTION, args=arguments or ["--help"]).run()
+        if command in ("-h", "--help"):
+            print(_USAGE.format(commands="\n".join(f"  {name:<10} {what}" for name, what in _COMMANDS.items())), end="")
+            return 0
+        if command == "--version":
+            print(f"verydeep {import_module('verydeep').__version__}")
+            return 0
+        if command not in _COMMANDS:
+            raise unknown("command", command, _COMMANDS)
+        return int(import_module(f"verydeep.cli._{command}").main(rest) or 0)
     except UserError as error:
         print(f"verydeep: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("verydeep: interrupted", file=sys.stderr)
         return 130
-    return 0
-
-
-_DESCRIPTION = "Train very deep networks, and see what every layer does."
+    except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
+        sys.stderr.close()
+        return 141

@@ -33,7 +33,7 @@ def from_dict(cls: type[T], values: object, where: str = "config") -> T:
     if missing:
         raise UserError(f"{where}: missing {', '.join(repr(name) for name in missing)}")
     hints = typing.get_type_hints(cls)
-    return cls(**{key: _decode(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+    return cls(**{key: decode(hints[key], value, f"{where}.{key}") for key, value in values.items()})
 
 
 def _encode(hint: Any, value: Any) -> Any:  # noqa: ANN401
@@ -46,13 +46,14 @@ def _encode(hint: Any, value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-def _decode(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+def decode(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    """The value as the annotated type `hint` wants it, or an error that says what was expected at `where`."""
     if isinstance(value, dict):
         return from_dict(*_dataclass_for(hint, value, where), where)
     for alternative in _alternatives(hint):
-        if typing.get_origin(alternative) is tuple and isinstance(value, list):
+        if typing.get_origin(alternative) is tuple and isinstance(value, list | tuple):
             item = typing.get_args(alternative)[0]
-            return tuple(_decode(item, v, f"{where}[{i}]") for i, v in enumerate(value))
+            return tuple(decode(item, v, f"{where}[{i}]") for i, v in enumerate(value))
         if typing.get_origin(alternative) is typing.Literal:
             if value in typing.get_args(alternative):
                 return value

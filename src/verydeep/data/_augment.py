@@ -15,7 +15,7 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Augment:
-    """How training images are varied.
+    """How training images are varied; as it stands, not at all.
 
     Attributes:
         pad: Zeros added on every side before an image-sized crop is taken at random; the paper's CIFAR networks use 8.
@@ -28,6 +28,9 @@ class Augment:
     def __post_init__(self) -> None:
         if self.pad < 0:
             raise UserError(f"augment: pad must be 0 or more, got {self.pad}")
+
+    def __bool__(self) -> bool:
+        return self.pad > 0 or self.mirror
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Offsets from the top and the left, and whether to mirror, for `count` images: int64, `(count, 3)`."""

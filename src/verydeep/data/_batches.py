@@ -36,7 +36,7 @@ class Batches:
         *,
         seed: int,
         shuffle: bool = True,
-        augment: Augment | None = None,
+        augment: Augment = Augment(),  # noqa: B008 - frozen
         rank: int = 0,
         world_size: int = 1,
         drop_last: bool = False,
@@ -52,23 +52,27 @@ class Batches:
         """Batches in an epoch."""
         return (self.samples + self.batch_size - 1) // self.batch_size
 
+    def size(self, batch: int) -> int:
+        """Samples of a batch, over all processes together."""
+        return min(self.batch_size, self.samples - batch * self.batch_size)
+
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """This process's part (x, y) of every batch of an epoch, from batch `start` on."""
         random = _generator(self.seed, number)
         count, device = len(self.split), self.split.x.device
         order = (torch.randperm(count, generator=random) if self.shuffle else torch.arange(count)).to(device)
-        moves = None if self.augment is None else self.augment.draw(count, random).to(device)
+        moves = self.augment.draw(count, random).to(device) if self.augment else None
         for batch in range(start, len(self)):
             part = self._part(batch)
             x, y = self._samples(order[part])
-            if self.augment is not None and moves is not None:
+            if moves is not None:
                 x = self.augment(x, moves[part])
             yield x, y
 
     def _part(self, batch: int) -> slice:
         """Where in the epoch's order this process's part of a batch lies; the parts differ by at most one sample."""
         first = batch * self.batch_size
-        size = min(self.batch_size, self.samples - first)
+        size = self.size(batch)
         return slice(first + size * self.rank // self.world_size, first + size * (self.rank + 1) // self.world_size)
 
     def _samples(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,8 +103,8 @@ def _check_size(samples: int, batch_size: int, world_size: int, drop_last: bool)
         raise UserError(f"the last batch has {last} samples for {world_size} processes; set drop_last=True")
 
 
-def _check_augment(split: Split, augment: Augment | None) -> None:
-    if augment is None:
+def _check_augment(split: Split, augment: Augment) -> None:
+    if not augment:
         return
     if split.x.ndim != 4:
         raise UserError(f"only images can be augmented, and samples have shape {tuple(split.x.shape[1:])}")

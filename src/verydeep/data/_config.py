@@ -42,7 +42,7 @@ class DataConfig:
     valid_path: str | None = None
     seed: int = 0
     preprocess: Preprocess = "paper"
-    augment: Augment | None = None
+    augment: Augment = Augment()  # noqa: RUF009 - frozen
     image_size: int | None = None
     channels: Literal[1, 3] | None = None
     categorical: tuple[str, ...] = ()

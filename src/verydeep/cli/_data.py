@@ -1,0 +1,159 @@
+"""`verydeep data`: which sets there are, getting, checking and showing them."""
+
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verydeep.data import Dataset
+    from verydeep.data._entry import Entry
+    from verydeep.data._files import Verified
+
+Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+Root = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+_ROW = "{:14} {:>7}  {:11} {:>4}  {}"
+
+
+@dataclass(frozen=True)
+class List:
+    """List the known sets: where each was found, whether its digests are right, its size and classes."""
+
+    root: Root = None
+    """Look here first, then in $VERYDEEP_DATA and the user's cache."""
+
+    def run(self) -> None:
+        from verydeep.data._catalogue import SETS
+
+        print(_ROW.format("set", "classes", "image", "MB", "where"))
+        for entry in SETS.values():
+            size = sum(file.size for file in entry.files) / 1e6
+            image = " x ".join(map(str, entry.image))
+            where = _whereabouts(entry, self.root)
+            print(_ROW.format(entry.name, len(entry.classes), image, f"{size:.0f}", where))
+        print(_ROW.format("digits", 10, "1 x 8 x 8", 0, "always there, part of scikit-learn"))
+
+
+@dataclass(frozen=True)
+class Get:
+    """Find a set or fetch it: local places, then download, then npm; every digest is checked."""
+
+    name: Name
+    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+
+    root: Root = None
+    """Put it here (default: $VERYDEEP_DATA, else the user's cache)."""
+
+    def run(self) -> None:
+        from verydeep.data._catalogue import entry
+        from verydeep.data._fetch import keep, locate_or_fetch
+        from verydeep.data._locate import places
+
+        if self.name == "digits":
+            print("digits: part of scikit-learn, always there")
+            return
+        files = locate_or_fetch(self.name, self.root)
+        if self.root:
+            files = keep(entry(self.name), files, places(self.root)[0])
+        size = sum(len(file.data) for file in files.values()) / 1e6
+        print(f"{self.name}: {len(files)} files, {size:.0f} MB, digests right, in {_folders(files)}")
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check a set that is on this machine: the digest of every file, and how many samples each class has."""
+
+    name: Name
+    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+
+    root: Root = None
+    """Look here first, then in $VERYDEEP_DATA and the user's cache."""
+
+    def run(self) -> None:
+        from verydeep.data._catalogue import entry
+        from verydeep.data._fetch import load_raw
+        from verydeep.data._formats import parse_set
+        from verydeep.data._locate import find
+
+        if self.name == "digits":
+            _print_counts(load_raw("digits"))
+            return
+        known = entry(self.name)
+        search = find(known, self.root)
+        for official in known.files:
+            if official.name in search.found:
+                print(f"right    {search.found[official.name].path}  SHA-256 {official.sha256}")
+        if search.missing:
+            raise UserError(f"{self.name} is not whole here:\n" + "\n".join(f"  - {why}" for why in search.problems))
+        _print_counts(parse_set(known, search.found))
+
+
+@dataclass(frozen=True)
+class Show:
+    """Draw a contact sheet: a row of samples for every class."""
+
+    name: Name
+    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
+    """The PNG to write."""
+
+    root: Root = None
+    """Look here first, and put here what has to be fetched."""
+
+    samples: int = 10
+    """Samples of each class."""
+
+    def run(self) -> None:
+        from verydeep.data._fetch import load_raw
+        from verydeep.data._sheet import contact_sheet, save_sheet
+
+        save_sheet(contact_sheet(load_raw(self.name, self.root), self.samples), self.out)
+        print(self.out)
+
+
+def _whereabouts(entry: "Entry", root: Path | None) -> str:
+    from verydeep.data._locate import find
+
+    search = find(entry, root)
+    if not search.missing:
+        return f"verified, {_folders(search.found)}"
+    if search.wrong:
+        return f"NOT verified, {search.wrong[0]}"
+    return f"not here: verydeep data get {entry.name}"
+
+
+def _folders(files: "Mapping[str, Verified]") -> str:
+    return " and ".join(sorted({str(file.path.parent) for file in files.values()}))
+
+
+def _print_counts(dataset: "Dataset") -> None:
+    width = max(map(len, ("class", *dataset.classes)))
+    train, test = (split.y.bincount(minlength=len(dataset.classes)).tolist() for split in (dataset.train, dataset.test))
+    print(f"{'class':>{width}}  train   test")
+    for row in zip(dataset.classes, train, test, strict=True):
+        print(f"{row[0]:>{width}} {row[1]:6} {row[2]:6}")
+    print(f"{'all':>{width}} {sum(train):6} {sum(test):6}")
+
+
+Subcommand = (
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Get, tyro.conf.subcommand("get")]
+    | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Show, tyro.conf.subcommand("show")]
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
+    description = "List, get, check and show the known datasets."
+    tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()

@@ -1,0 +1,83 @@
+"""`verydeep train`: a configuration file, a few options on top, and a run."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from verydeep.config import from_dict
+from verydeep.errors import UserError
+from verydeep.training import Interrupted, Run, TrainConfig, make_report, resume, train
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a network; the run's folder can be killed at any instant and continued with --resume."""
+
+    config: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")] = None
+    """A configuration file; options given beside it win."""
+    resume: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """Continue this run, exactly as it would have gone on."""
+    run: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """The new run's folder; runs/MODEL-DATA-N unless given."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    quiet: bool = False
+    """Print nothing but errors."""
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command."""
+    import torch
+
+    options = parse(arguments)
+    torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
+    report = make_report(options.quiet)
+    try:
+        if options.resume is None:
+            run = train(options.settings, options.run, root=options.root, report=report)
+        else:
+            run = resume(options.resume, root=options.root, report=report)
+    except Interrupted as stopped:
+        print(f"verydeep: {stopped}", file=sys.stderr)
+        return 130
+    if not options.quiet:
+        print(_ending(run))
+    return 0
+
+
+def parse(arguments: list[str]) -> Train:
+    """The options, on top of the configuration file if there is one."""
+    settings = TrainConfig()
+    if arguments and not arguments[0].startswith("-"):
+        settings = read_config(Path(arguments[0]))
+    options = tyro.cli(Train, prog="verydeep train", args=arguments, default=Train(settings=settings))
+    if options.resume is not None and len(arguments) > 2 + options.quiet + 2 * (options.root is not None):
+        raise UserError("--resume continues a run as it was; no other setting can be given with it")
+    return options
+
+
+def read_config(path: Path) -> TrainConfig:
+    """A configuration file."""
+    try:
+        values = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not TOML: {error}") from error
+    return from_dict(TrainConfig, values, str(path))
+
+
+def _ending(run: Run) -> str:
+    summary = run.summary
+    assert summary is not None
+    measured = summary["best"] or summary["last"]
+    accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
+    shown = ", ".join(f"{name.replace('_', ' ')} {value:.2%}" for name, value in accuracies.items())
+    return f"{summary['status']} after {summary['epochs']} epochs: {shown}; everything is in {run.path}"

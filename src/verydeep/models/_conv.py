@@ -1,0 +1,127 @@
+"""Convolutional networks from their description."""
+
+import math
+from collections import Counter
+from collections.abc import Collection
+from functools import partial
+from itertools import count
+
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
+from verydeep.models._network import Network
+from verydeep.models._recompute import run_steps
+from verydeep.nn import HighwayConv2d, Maxout, init_weight
+from verydeep.nn._activations import resolve_activation
+
+
+class ConvNet(Network):
+    """Built from a `ConvConfig`. Layers with weights are named by their number: conv1, highway2, ... dense10."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__()
+        self.config = config
+        build = _Builder(config)
+        self.layers = nn.Sequential()
+        for layer in config.layers:
+            for name, module in build.modules(layer):
+                self.layers.add_module(name, module)
+        self.recompute = False
+        self.classifier = None
+        if config.classifier_std is not None:
+            self.classifier = nn.Linear(math.prod(build.shape), config.classes)
+            nn.init.normal_(self.classifier.weight, 0, config.classifier_std)
+            nn.init.zeros_(self.classifier.bias)
+        elif math.prod(build.shape) != config.classes:
+            raise UserError(f"without a classifier the layers must end in {config.classes} values, not {build.shape}")
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return self.config.input_shape  # type: ignore[no-any-return]
+
+    @property
+    def highway_depth(self) -> int:
+        return sum(isinstance(layer, HighwayConv2d) for layer in self.layers)
+
+    def checkpoint_activations(self) -> None:
+        self.recompute = True
+
+    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+        self._check(x, closed)
+        numbers = count()
+        steps = [
+            partial(layer, closed=next(numbers) in closed) if isinstance(layer, HighwayConv2d) else layer
+            for layer in self.layers
+        ]
+        x = run_steps(steps, x, self.recompute).flatten(1)
+        return x if self.classifier is None else self.classifier(x)
+
+
+class _Builder:
+    """Makes modules one after the other, knowing the shape that has been reached."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        self.classes, self.gate_bias = config.classes, config.gate_bias
+        self.shape = config.input_shape
+        self.weighted = 0  # layers with weights so far, the paper's numbering
+        self.others: Counter[str] = Counter()
+
+    def modules(self, layer: Layer) -> list[tuple[str, nn.Module]]:
+        match layer:
+            case Conv():
+                return self._conv(layer)
+            case Highways(kernels):
+                layers = [HighwayConv2d(self.shape[0], kernel, "relu", self.gate_bias) for kernel in kernels]
+                return [(self._number("highway"), layer) for layer in layers]
+            case Pool():
+                return [(self._count("pool"), self._pool(layer))]
+            case Dropout(p):
+                return [(self._count("dropout"), nn.Dropout(p))]
+            case Dense():
+                return self._dense(layer)
+
+    def _conv(self, layer: Conv) -> list[tuple[str, nn.Module]]:
+        channels = self.classes if layer.channels is None else layer.channels
+        padding = layer.kernel // 2 if layer.padding is None else layer.padding
+        conv = nn.Conv2d(self.shape[0], channels * layer.pieces, layer.kernel, layer.stride, padding)
+        height, width = ((side + 2 * padding - layer.kernel) // layer.stride + 1 for side in self.shape[1:])
+        self._reach(channels, height, width)
+        return self._activated("conv", conv, layer.pieces)
+
+    def _dense(self, layer: Dense) -> list[tuple[str, nn.Module]]:
+        dense = nn.Linear(math.prod(self.shape), layer.units * layer.pieces)
+        flatten = [(self._count("flatten"), nn.Flatten())] if len(self.shape) > 1 else []
+        self.shape = (layer.units,)
+        return [*flatten, *self._activated("dense", dense, layer.pieces)]
+
+    def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
+        fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
+        init_weight(module.weight, fan_in, fan_out, resolve_activation("relu"))
+        assert module.bias is not None
+        nn.init.zeros_(module.bias)
+        activation = nn.ReLU() if pieces == 1 else Maxout(pieces)
+        return [(self._number(name), module), (self._count("activation"), activation)]
+
+    def _pool(self, layer: Pool) -> nn.Module:
+        channels, *sides = self.shape
+        if layer.size is None:
+            self._reach(channels, 1, 1)
+            return nn.AdaptiveMaxPool2d(1) if layer.how == "max" else nn.AdaptiveAvgPool2d(1)
+        height, width = (-(-(side - layer.size) // layer.stride) + 1 for side in sides)
+        self._reach(channels, height, width)
+        make = nn.MaxPool2d if layer.how == "max" else nn.AvgPool2d
+        return make(layer.size, layer.stride, ceil_mode=True)
+
+    def _reach(self, *shape: int) -> None:
+        if min(shape) < 1:
+            raise UserError(f"the image is too small for this network: maps of {self.shape} become {shape}")
+        self.shape = shape
+
+    def _number(self, name: str) -> str:
+        self.weighted += 1
+        return f"{name}{self.weighted}"
+
+    def _count(self, name: str) -> str:
+        self.others[name] += 1
+        return f"{name}{self.others[name]}"

@@ -1,0 +1,100 @@
+"""The vocabulary in which convolutional networks are described: one word a layer, in the order of the data.
+
+    (Dropout(0.2), Conv(16, 5, padding=0), Highways((3, 3)), Pool(3, 2), ...)
+
+A description is data: it is saved with a model, and removing a layer from a network is removing it from here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from verydeep.errors import UserError
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A plain convolution with a rectifier, or with maxout where several `pieces` compete for each feature map.
+
+    Attributes:
+        channels: Feature maps of the output; None is one a class.
+        kernel: Side of the receptive field.
+        padding: Zeros around the maps; None keeps their size (odd kernels).
+        stride: Distance of the positions.
+        pieces: Linear pieces of maxout; 1 is a rectifier.
+    """
+
+    channels: int | None
+    kernel: int = 3
+    padding: int | None = None
+    stride: int = 1
+    pieces: int = 1
+
+
+@dataclass(frozen=True)
+class Highways:
+    """Convolutional highway layers of the present width, one for each kernel size."""
+
+    kernels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Pooling whose output size is rounded up; without a size, over the whole maps."""
+
+    size: int | None = None
+    stride: int = 2
+    how: Literal["max", "mean"] = "max"
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Dropout of single values with probability `p`."""
+
+    p: float
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A fully connected layer with a rectifier, or maxout."""
+
+    units: int
+    pieces: int = 1
+
+
+Layer = Conv | Highways | Pool | Dropout | Dense
+
+
+@dataclass(frozen=True)
+class ConvConfig:
+    """A convolutional network.
+
+    Attributes:
+        layers: What happens to the image, in order.
+        input_shape: `(channels, height, width)`.
+        classes: Number of outputs.
+        gate_bias: Initial bias of all transform gates.
+        classifier_std: Standard deviation of the classifier's initial weights; None where the layers themselves end
+            in one value a class and there is no linear classifier.
+    """
+
+    layers: tuple[Layer, ...]
+    input_shape: tuple[int, ...] = (3, 32, 32)
+    classes: int = 10
+    gate_bias: float = -1.0
+    classifier_std: float | None = 0.05
+
+    def __post_init__(self) -> None:
+        if len(self.input_shape) != 3 or min(self.input_shape) < 1 or self.classes < 1:
+            raise UserError(
+                f"input_shape must be (channels, height, width) and classes at least 1, "
+                f"got {self.input_shape} and {self.classes}"
+            )
+
+    @property
+    def depth(self) -> int:
+        """Layers with weights, as the paper counts them."""
+        counted = sum(
+            len(layer.kernels) if isinstance(layer, Highways) else isinstance(layer, Conv | Dense)
+            for layer in self.layers
+        )
+        return counted + (self.classifier_std is not None)

@@ -1,0 +1,77 @@
+"""Networks on disk: `model.safetensors` for the weights, `config.json` for the architecture. Never a pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError, unknown
+from verydeep.files import write_whole
+from verydeep.models._network import Network
+from verydeep.models._registry import CONFIGS, build
+
+FORMAT = 1  # of config.json; raised when an older verydeep could not read what a newer one writes
+
+
+def save_pretrained(model: Network, directory: str | Path) -> None:
+    """Write a network so that `from_pretrained` gives it back; each file is complete or not there."""
+    directory = Path(directory)
+    save_weights(model, directory / "model.safetensors")
+    write_whole(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write a module's parameters and buffers as safetensors."""
+    weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    write_whole(path, lambda partial: save_file(weights, partial))
+
+
+def architecture(model: Network) -> dict[str, Any]:
+    """What config.json says of a network."""
+    return {"format": FORMAT, "architecture": type(model.config).__name__, "config": to_dict(model.config)}
+
+
+def from_pretrained(directory: str | Path) -> Network:
+    """The network that `save_pretrained` or a training run wrote, in evaluation mode."""
+    directory = Path(directory)
+    path = directory / "config.json"
+    try:
+        saved = json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; expected a folder made by save_pretrained") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON: {error}") from error
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise UserError(f"{path} is not a model configuration of format {FORMAT}; was it saved by another version?")
+    if saved.get("architecture") not in CONFIGS:
+        raise unknown(f"architecture in {path}", saved.get("architecture"), CONFIGS)
+    config = from_dict(CONFIGS[saved["architecture"]], saved.get("config"), f"{path}: config")
+    with torch.device("meta"):
+        model = build(config)
+    load_weights(model, directory / "model.safetensors")
+    return model.eval()
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Read what `save_weights` wrote; weights that do not fit are refused by name."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    expected = model.state_dict()
+    problems = [f"missing {name}" for name in expected if name not in weights]
+    problems += [f"unknown {name}" for name in weights if name not in expected]
+    problems += [
+        f"{name} is {tuple(weights[name].shape)} instead of {tuple(expected[name].shape)}"
+        for name in expected
+        if name in weights and weights[name].shape != expected[name].shape
+    ]
+    if problems:
+        more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
+        raise UserError(f"{path} does not fit the network: {'; '.join(problems[:5])}{more}")
+    model.load_state_dict(weights, assign=True)

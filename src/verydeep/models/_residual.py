@@ -1,0 +1,118 @@
+"""The 110-layer pair of 2025: a residual network (He et al. 2015) and a highway network built like it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.models._network import Network
+from verydeep.models._recompute import run_steps
+from verydeep.nn import Highway
+from verydeep.nn.functional import resize
+
+
+@dataclass(frozen=True)
+class ResidualConfig:
+    """A stem, three stages of blocks of two 3x3 convolutions, global average pooling, a linear classifier.
+
+    Attributes:
+        kind: What joins a block to its input: a highway's gate, or the residual network's sum.
+        blocks: Blocks of each stage.
+        stem: Feature maps of the first convolution.
+        widths: Feature maps of the three stages.
+        input_shape: `(channels, height, width)`.
+        classes: Number of outputs.
+        gate_bias: Bias of the batch normalisation that ends each transform gate.
+    """
+
+    kind: Literal["highway", "residual"]
+    blocks: int = 18
+    stem: int = 16
+    widths: tuple[int, ...] = (16, 32, 64)
+    input_shape: tuple[int, ...] = (3, 32, 32)
+    classes: int = 10
+    gate_bias: float = -6.0
+
+    def __post_init__(self) -> None:
+        if min(self.blocks, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
+            raise UserError("every size of a residual network must be at least 1, and input_shape have three parts")
+
+    @property
+    def depth(self) -> int:
+        """Layers with weights, the projections of x not counted."""
+        return 2 + 2 * self.blocks * len(self.widths)
+
+
+class ResidualNet(Network):
+    """Built from a `ResidualConfig`."""
+
+    classifier: nn.Linear
+
+    def __init__(self, config: ResidualConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.recompute = False
+        self.stem = nn.Sequential(*_conv(config.input_shape[0], config.stem, 1), nn.ReLU())
+        self.blocks = nn.ModuleList()
+        channels = config.stem
+        for stage, width in enumerate(config.widths):
+            for number in range(config.blocks):
+                stride = 2 if stage > 0 and number == 0 else 1
+                self.blocks.append(_block(config, channels, width, stride))
+                channels = width
+        self.classifier = nn.Linear(channels, config.classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return self.config.input_shape  # type: ignore[no-any-return]
+
+    @property
+    def highway_depth(self) -> int:
+        return len(self.blocks) if self.config.kind == "highway" else 0
+
+    def checkpoint_activations(self) -> None:
+        self.recompute = True
+
+    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+        self._check(x, closed)
+        steps = [partial(block, closed=True) if n in closed else block for n, block in enumerate(self.blocks)]
+        x = run_steps([self.stem, *steps], x, self.recompute)
+        return self.classifier(x.mean((2, 3)))  # type: ignore[no-any-return]
+
+
+class Residual(nn.Module):
+    """`relu(H(x) + x)`, the skip connection of the residual network, x padded with zeros where the width grows."""
+
+    def __init__(self, block: nn.Module, width: int, stride: int) -> None:
+        super().__init__()
+        self.block, self.width, self.stride = block, width, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.block(x) + resize(x, self.width, 1, self.stride))
+
+
+def _block(config: ResidualConfig, channels: int, width: int, stride: int) -> nn.Module:
+    transform = partial(_two_convs, channels, width, stride)
+    if config.kind == "residual":
+        return Residual(transform(), width, stride)
+    gate = nn.Sequential(*transform(), nn.Sigmoid())
+    block = nn.Sequential(*transform(), nn.ReLU())
+    x_hat = None
+    if channels != width or stride != 1:  # the published parameter count has a learnt projection here
+        x_hat = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+    return Highway(block, gate, gate_bias=config.gate_bias, resize=x_hat)
+
+
+def _two_convs(channels: int, width: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(*_conv(channels, width, stride), nn.ReLU(), *_conv(width, width, 1))
+
+
+def _conv(channels: int, width: int, stride: int) -> list[nn.Module]:
+    return [nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)]

@@ -1,0 +1,44 @@
+"""Activation functions by name, and the names whose weights want He's initialisation."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from verydeep.errors import UserError, unknown
+
+Activation = Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Activation] = {
+    "elu": F.elu,
+    "gelu": F.gelu,
+    "hardsigmoid": F.hardsigmoid,
+    "identity": lambda x: x,
+    "leaky_relu": F.leaky_relu,
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "softplus": F.softplus,
+    "tanh": torch.tanh,
+}
+RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "relu", "silu"})
+
+
+def resolve_activation(activation: str | Activation) -> Activation:
+    """The function behind a name; a callable (a module too) is taken as it is."""
+    if isinstance(activation, str):
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, ACTIVATIONS)
+        return ACTIVATIONS[activation]
+    if not callable(activation):
+        raise UserError(f"activation must be a name or a callable, got {activation!r}")
+    return activation
+
+
+def activation_name(activation: Activation) -> str:
+    """The name a resolved activation goes by, or the callable's own."""
+    for name, function in ACTIVATIONS.items():
+        if function is activation:
+            return name
+    return getattr(activation, "__name__", type(activation).__name__)

@@ -1,0 +1,94 @@
+"""Convolutional highway layers (Section 2.1 of the paper), for sequences, images and volumes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.nn._activations import Activation
+from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn.functional import resize
+
+
+class _HighwayConv(AffineHighway):
+    """A layer of `channels` feature maps; H and T have receptive fields of one size and keep the maps' size.
+
+    Args:
+        channels: Number of feature maps of x.
+        kernel_size: Side of the receptive field, odd; zero-padding keeps the size of the maps.
+        activation: Of the block state: a name ("relu", "tanh", ...) or a callable.
+        gate_bias: Initial bias of the transform gates; see `suggest_gate_bias`.
+        carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
+        out_channels: Number of feature maps of the output when it differs; x is then carried as x-hat.
+        stride: Distance of the positions that are kept; more than 1 carries a sub-sampled x-hat.
+        gate_activation: Of the gates; maps to between 0 and 1.
+        carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+    """
+
+    _module: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int = 3,
+        activation: str | Activation = "relu",
+        gate_bias: float = -1.0,
+        carry: Carry = "coupled",
+        *,
+        out_channels: int | None = None,
+        stride: int = 1,
+        gate_activation: str | Activation = "sigmoid",
+        carry_bias: float | None = None,
+        init: str = "auto",
+    ) -> None:
+        if kernel_size < 1 or kernel_size % 2 == 0:
+            raise UserError(f"kernel_size must be odd, so that the maps of H and T match x; got {kernel_size}")
+        out_channels = channels if out_channels is None else out_channels
+        if min(channels, out_channels, stride) < 1:
+            raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
+        make = partial(self._module, channels, out_channels, kernel_size, stride, kernel_size // 2)
+        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init)
+        self.channels, self.out_channels = channels, out_channels
+        self.kernel_size, self.stride = kernel_size, stride
+
+    def x_hat(self, x: Tensor) -> Tensor:
+        if x.dim() not in (-self.block_dim, 1 - self.block_dim) or x.shape[self.block_dim] != self.channels:
+            positions = ", ".join(["depth", "height", "width"][self.block_dim + 1 :])
+            raise UserError(
+                f"{type(self).__name__} of {self.channels} channels got x of shape {tuple(x.shape)}: it must be "
+                f"(batch, {self.channels}, {positions}); a plain convolution in front can change the channels"
+            )
+        return resize(x, self.out_channels, self.block_dim, self.stride)
+
+    def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return type(self)._function(x, weight, bias, self.stride, self.kernel_size // 2)
+
+    def extra_repr(self) -> str:
+        changed = f"out_channels={self.out_channels}, stride={self.stride}, "
+        return f"{self.channels}, kernel_size={self.kernel_size}, {changed}{self._describe()}"
+
+
+class HighwayConv1d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -2
+    _module = nn.Conv1d
+    _function = F.conv1d
+
+
+class HighwayConv2d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -3
+    _module = nn.Conv2d
+    _function = F.conv2d
+
+
+class HighwayConv3d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -4
+    _module = nn.Conv3d
+    _function = F.conv3d

@@ -1,0 +1,84 @@
+"""The highway around any modules (Equation 2 of the paper, H, T and C of any form)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.nn._layer import HighwayLayer
+
+
+class Highway(HighwayLayer):
+    """`y = H(x) * T(x) + x * C(x)` for any modules H, T and C: linear, convolutional, recurrent, attention, your own.
+
+    A module that returns a tuple (`nn.GRU`, ...) gives its first item; `nn.MultiheadAttention` attends x to itself.
+
+    Args:
+        block: H, the transform of x.
+        gate: T, the transform gate with its non-linearity, e.g. `nn.Sequential(nn.Linear(50, 50), nn.Sigmoid())`.
+            Its output may broadcast against H's: one gate a sample or a feature map.
+        carry: C, the carry gate; 1 - T unless given.
+        gate_bias: Set the bias of the gate's last layer that has one to this value.
+        resize: Makes x-hat of x where H changes its shape, e.g. `functools.partial(functional.resize, width=100)`.
+    """
+
+    def __init__(
+        self,
+        block: nn.Module,
+        gate: nn.Module,
+        carry: nn.Module | None = None,
+        *,
+        gate_bias: float | None = None,
+        resize: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        self.block, self.gate, self.carry, self.resize = block, gate, carry, resize
+        if gate_bias is not None:
+            self.gate_bias = gate_bias
+
+    @property
+    def gate_bias(self) -> Tensor:
+        """The bias of the gate's last layer that has one; assign a number or a tensor to set it."""
+        return self._gate_bias().detach()
+
+    @gate_bias.setter
+    def gate_bias(self, value: float | Tensor) -> None:
+        with torch.no_grad():
+            self._gate_bias().copy_(torch.as_tensor(value))
+
+    def _gate_bias(self) -> Tensor:
+        biases = [p for name, p in self.gate.named_parameters() if name.rpartition(".")[2] == "bias"]
+        if not biases:
+            raise UserError(f"the gate has no parameter named 'bias' to set or read: {type(self.gate).__name__}")
+        return biases[-1]
+
+    def x_hat(self, x: Tensor) -> Tensor:
+        return x if self.resize is None else self.resize(x)
+
+    def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        h, t = _call(self.block, x), _call(self.gate, x)
+        c = None if self.carry is None else _call(self.carry, x)
+        shape = self.x_hat(x).shape
+        _check("block", h, shape, broadcast=False)
+        _check("gate", t, shape, broadcast=True)
+        if c is not None:
+            _check("carry", c, shape, broadcast=True)
+        return h, t, c
+
+
+def _call(module: nn.Module, x: Tensor) -> Tensor:
+    out = module(x, x, x, need_weights=False) if isinstance(module, nn.MultiheadAttention) else module(x)
+    result = out[0] if isinstance(out, tuple) else out
+    assert isinstance(result, Tensor)
+    return result
+
+
+def _check(part: str, value: Tensor, shape: torch.Size, *, broadcast: bool) -> None:
+    have, want = tuple(value.shape), tuple(shape)
+    fits = len(have) == len(want) and all(a == b or (broadcast and a == 1) for a, b in zip(have, want, strict=True))
+    if not fits:
+        raise UserError(
+            f"Highway: the {part} gave shape {have} where x has {want}, and a highway needs them equal; give "
+            f"resize=... to carry an x-hat of shape {have}, or change the shape by a plain layer in front"
+        )

@@ -1,0 +1,131 @@
+"""The stack of fully connected highway layers: the highway networks of Section 3.1, at any depth."""
+
+from collections.abc import Collection, Sequence
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from verydeep.errors import UserError, unknown
+from verydeep.nn._activations import Activation, resolve_activation
+from verydeep.nn._affine import CARRIES, Carry
+from verydeep.nn._layer import Trace, closed_trace, open_trace
+from verydeep.nn._linear import HighwayLinear
+from verydeep.nn._stack import Stack, common_width, copy_parameter
+from verydeep.nn.functional import highway
+
+
+class HighwayStack(Stack):
+    """`depth` highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2).
+
+    Args:
+        width: Number of blocks of every layer.
+        depth: Number of layers, 1 to 10,000 and more.
+        activation: Of the block states: a name ("tanh", "relu", ...) or a callable.
+        gate_bias: Initial bias of all transform gates; see `suggest_gate_bias`.
+        carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
+        gate_activation: Of the gates; maps to between 0 and 1.
+        carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        activation: str | Activation = "tanh",
+        gate_bias: float = -2.0,
+        carry: Carry = "coupled",
+        *,
+        gate_activation: str | Activation = "sigmoid",
+        carry_bias: float | None = None,
+        init: str = "auto",
+    ) -> None:
+        if carry not in CARRIES:
+            raise unknown("carry", carry, CARRIES)
+        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init)
+        self.carry: Carry = carry
+        self.gate_activation = resolve_activation(gate_activation)
+        self.initial_gate_bias = gate_bias
+        self.initial_carry_bias = -gate_bias if carry_bias is None else carry_bias
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initial weights for all maps alike, zero for the blocks' biases, constants for the gates'."""
+        super().reset_parameters()
+        with torch.no_grad():
+            self.bias[:, self.width : 2 * self.width] = self.initial_gate_bias
+            self.bias[:, 2 * self.width :] = self.initial_carry_bias
+
+    @property
+    def gate_bias(self) -> Tensor:
+        """The transform gates' biases, `(layer, block)`; assign a number or a tensor to set them."""
+        return self.bias.detach()[:, self.width : 2 * self.width]
+
+    @gate_bias.setter
+    def gate_bias(self, value: float | Tensor) -> None:
+        self.gate_bias.copy_(torch.as_tensor(value))
+
+    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+        """The block outputs of the last layer; closed layers (all transform gates 0) copy their input."""
+        for layer in self._open_layers(x, closed):
+            if layer is not None:
+                x = highway(x, *self._transforms(x, *layer))
+        return x
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
+        """What every layer does with x, each item `(layer, batch, block)`. Nothing is kept in the stack."""
+        rows = []
+        for layer in self._open_layers(x, closed):
+            if layer is None:
+                rows.append(closed_trace(x))
+            else:
+                rows.append(open_trace(x, *self._transforms(x, *layer)))
+                x = rows[-1].y
+        return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+
+    def _transforms(self, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        h, t, *c = F.linear(x, weight, bias).chunk(self.maps, -1)
+        return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
+
+    def to_layers(self) -> list[HighwayLinear]:
+        """Single layers with equal weights."""
+        layers = []
+        for weight, bias in zip(self.weight, self.bias, strict=True):
+            with torch.device("meta"):  # no random numbers are drawn for weights that are replaced at once
+                layer = HighwayLinear(
+                    self.width,
+                    self.activation,
+                    self.initial_gate_bias,
+                    self.carry,
+                    gate_activation=self.gate_activation,
+                    carry_bias=self.initial_carry_bias,
+                    init=self.init,
+                )
+            for part, w, b in zip(layer.maps(), weight.chunk(self.maps), bias.chunk(self.maps), strict=True):
+                part.weight, part.bias = copy_parameter(w), copy_parameter(b)
+            layers.append(layer)
+        return layers
+
+    @classmethod
+    def from_layers(cls, layers: Sequence[HighwayLinear]) -> Self:
+        """A stack with the weights of single layers, all of one width, activation and kind of carry."""
+        width = common_width([(layer.width, layer.out_width) for layer in layers])
+        kinds = {(layer.activation, layer.gate_activation, layer.carry is None) for layer in layers}
+        if len(kinds) > 1:
+            raise UserError("a stack needs layers of one activation, gate activation and kind of carry")
+        first = layers[0]
+        stack = cls(
+            width,
+            len(layers),
+            first.activation,
+            first.initial_gate_bias,
+            "coupled" if first.carry is None else "independent",
+            gate_activation=first.gate_activation,
+            carry_bias=first.initial_carry_bias,
+            init=first.init,
+        )
+        stack.weight = copy_parameter(torch.stack([layer.joint_weight() for layer in layers]))
+        stack.bias = copy_parameter(torch.stack([layer.joint_bias() for layer in layers]))
+        return stack

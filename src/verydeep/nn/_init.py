@@ -1,0 +1,57 @@
+"""Initial weights and gate biases.
+
+Weights: the normalized initialisation of Glorot & Bengio 2010 for saturating activations, that of He et al. 2015 for
+rectifiers; the paper uses both (Section 3.1). Gate biases: Section 2.2.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from verydeep.errors import UserError, unknown
+from verydeep.nn._activations import RECTIFIERS, Activation, activation_name
+
+SCHEMES = ("auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform")
+
+
+def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: Activation, scheme: str = "auto") -> None:
+    """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for everything else.
+
+    The fans are given, not read from the shape, so that stacked weights are filled in one call.
+    """
+    if scheme not in SCHEMES:
+        raise unknown("initialisation", scheme, SCHEMES)
+    if scheme == "auto":
+        rectifier = activation_name(activation).lower() in RECTIFIERS | {"leakyrelu", "prelu"}
+        scheme = "he_normal" if rectifier else "glorot_uniform"
+    std = math.sqrt(2 / fan_in) if scheme.startswith("he") else math.sqrt(2 / (fan_in + fan_out))
+    with torch.no_grad():
+        if scheme.endswith("normal"):
+            weight.normal_(0, std)
+        else:
+            weight.uniform_(-math.sqrt(3) * std, math.sqrt(3) * std)
+
+
+def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> float:
+    """A gate bias to start from for a highway network of `depth` layers.
+
+    Sources: the paper's guideline for convolutional networks, -1, -2 and -3 at depth 10, 20 and 30 (Section 2.2); for
+    fully connected ones, the best 50-layer networks of Section 4, -2 on MNIST and -4 on CIFAR-100, of which this takes
+    the middle. Between and below these it interpolates. Beyond them the paper says nothing: this keeps the expected
+    number of open layers, depth * sigmoid(bias), where it is at the last known depth. The result lies between -1 and
+    -10, the range of the paper's search; it is a start, and best treated as a hyperparameter.
+    """
+    if depth < 1:
+        raise UserError(f"depth must be at least 1, got {depth}")
+    if kind not in _LAST_KNOWN:
+        raise unknown("kind of network", kind, _LAST_KNOWN)
+    last_depth, last_bias = _LAST_KNOWN[kind]
+    if kind == "conv" and depth <= last_depth:
+        return min(-1.0, -depth / 10)
+    open_layers = last_depth / (1 + math.exp(-last_bias))
+    return max(-10.0, min(-1.0, -math.log(max(depth / open_layers, 1.01) - 1)))
+
+
+_LAST_KNOWN = {"conv": (30, -3.0), "linear": (50, -3.0)}

@@ -1,0 +1,61 @@
+"""The LSTM block unrolled over depth: the design of the paper's pilot experiments (footnote of Section 2)."""
+
+from collections.abc import Collection
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from verydeep.nn._activations import Activation
+from verydeep.nn._stack import Stack
+
+
+class LSTMHighway(Stack):
+    """`depth` layers that hand on a cell state through input, forget and output gates, each with its own weights.
+
+    With i, f, o the gates and g the block state, all computed from the layer's input x:
+
+        cell = f * cell + i * g
+        y = o * activation(cell)
+
+    where f and i play the parts of the carry and the transform gate. The first layer finds x in the cell. The paper
+    gives no formulas for this design; these are the LSTM's, with depth in the place of time.
+
+    Args:
+        width: Number of blocks of every layer.
+        depth: Number of layers.
+        activation: Of the block state and of the cell's output.
+        gate_bias: Initial bias of the input gates; the forget gates get -gate_bias, so that cells are carried.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        activation: str | Activation = "tanh",
+        gate_bias: float = -2.0,
+        *,
+        init: str = "auto",
+    ) -> None:
+        super().__init__(width, depth, 4, activation, init)
+        self.initial_gate_bias = gate_bias
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initial weights for all maps alike; gates biased to carry the cell, and otherwise zero."""
+        super().reset_parameters()
+        with torch.no_grad():
+            _, i, f, _ = self.bias.chunk(4, -1)
+            i.fill_(self.initial_gate_bias)
+            f.fill_(-self.initial_gate_bias)
+
+    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+        """The block outputs of the last layer; closed layers hand on cell and output as they are."""
+        cell = x
+        for layer in self._open_layers(x, closed):
+            if layer is not None:
+                g, i, f, o = F.linear(x, *layer).chunk(4, -1)
+                cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * self.activation(g)
+                x = torch.sigmoid(o) * self.activation(cell)
+        return x

@@ -1,0 +1,40 @@
+"""The paper's operations as functions of tensors."""
+
+import torch
+from torch import Tensor
+
+
+def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
+    """The Highway operation, `y = h * t + x * c` (Equation 2), with `c = 1 - t` when no c is given (Equation 3).
+
+    `torch.lerp(x, h, t)` is Equation 3 in one pass over memory. Its derivatives are those of the paper's appendix,
+    `dh = t * dy`, `dt = (h - x) * dy`, `dx = (1 - t) * dy`, and it is exact at both ends: t = 0 gives x, t = 1 gives h.
+
+    Args:
+        x: The input of the layer.
+        h: Block state, H(x).
+        t: Transform gate output, T(x), between 0 and 1; may broadcast (one gate a sample, a feature map, ...).
+        c: Carry gate output, C(x), when it is independent of t.
+    """
+    if c is not None:
+        return h * t + x * c
+    dtype = torch.promote_types(x.dtype, torch.promote_types(h.dtype, t.dtype))  # under autocast x may be wider
+    return torch.lerp(x.to(dtype), h.to(dtype), t.to(dtype))
+
+
+def resize(x: Tensor, width: int, dim: int = -1, stride: int = 1) -> Tensor:
+    """The paper's x-hat (Section 2.1): x with another width, and sub-sampled positions, without any parameters.
+
+    A larger width appends zeros; a smaller one keeps blocks at even distances. Every dimension after `dim` (rows and
+    columns of feature maps) keeps each `stride`-th position.
+    """
+    dim = dim % x.dim()
+    if stride > 1:
+        x = x[(...,) + (slice(None, None, stride),) * (x.dim() - dim - 1)]
+    have = x.shape[dim]
+    if width > have:
+        zeros = x.new_zeros(*x.shape[:dim], width - have, *x.shape[dim + 1 :])
+        return torch.cat([x, zeros], dim)
+    if width < have:
+        return x.index_select(dim, torch.arange(width, device=x.device) * have // width)
+    return x

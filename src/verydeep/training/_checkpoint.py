@@ -1,0 +1,123 @@
+"""The state of a run on disk: one safetensors file a checkpoint, complete or not there, its content checked.
+
+A checkpoint holds the model, the optimiser and the position. It needs no random state: what a step draws follows from
+seed, epoch and batch (see `_loop.py`). The last two are kept, so that there is one to go back to if a disk spoils the
+newest.
+"""
+
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError
+from verydeep.files import write_whole
+
+_FORMAT = 1
+_KEPT = 2
+
+
+@dataclass
+class Position:
+    """Where training stands, and what it has counted on the way.
+
+    Attributes:
+        epoch: Epochs completed.
+        batch: Batches of the present epoch completed.
+        loss: Sum of the training losses of the present epoch's samples.
+        correct: How many of them were classified right.
+        seconds: Time spent training so far.
+        best: Best validation accuracy so far.
+        best_epoch: After how many epochs it was reached.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    loss: float = 0.0
+    correct: int = 0
+    seconds: float = 0.0
+    best: float = -1.0
+    best_epoch: int = 0
+
+
+def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
+    """Write a new checkpoint, then drop those that are too old."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    state = optimiser.state_dict()["state"]
+    for index, values in state.items():
+        tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    header = {"format": _FORMAT, "position": to_dict(position), "checksum": _checksum(tensors)}
+    path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
+    write_whole(path, lambda partial: save_file(tensors, partial, {"verydeep": json.dumps(header)}))
+    for old in _checkpoints(folder)[_KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[Position, list[str]]:
+    """Restore the newest checkpoint that is whole.
+
+    Returns:
+        Its position (a fresh one when there is no checkpoint at all), and what was wrong with newer ones.
+    """
+    problems: list[str] = []
+    paths = _checkpoints(folder)
+    for path in paths:
+        try:
+            position, tensors = _read(path)
+            _restore(model, optimiser, tensors, path)
+        except UserError as error:
+            problems.append(str(error))
+        else:
+            return position, problems
+    if paths:
+        raise UserError(f"no checkpoint of this run can be used: {'; '.join(problems)}")
+    return Position(), problems
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Newest first."""
+    return sorted(folder.glob("[0-9]*.safetensors"), reverse=True)
+
+
+def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:
+    try:
+        with safe_open(path, "pt") as file:
+            header = json.loads((file.metadata() or {}).get("verydeep", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+    except (OSError, SafetensorError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error})") from error
+    if header.get("format") != _FORMAT:
+        raise UserError(f"{path} was written by another version (format {header.get('format')}, not {_FORMAT})")
+    if header.get("checksum") != _checksum(tensors):
+        raise UserError(f"{path} is damaged: its content does not match its checksum")
+    return from_dict(Position, header["position"], str(path)), tensors
+
+
+def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
+    weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{path} does not fit the model: {' '.join(str(error).split())[:200]}") from error
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        if name.startswith("optim."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def _checksum(tensors: dict[str, Tensor]) -> int:
+    total = 0
+    for name in sorted(tensors):
+        flat = tensors[name].reshape(-1).view(torch.uint8) if tensors[name].numel() else tensors[name].reshape(-1)
+        total = zlib.crc32(flat.numpy().data, zlib.crc32(name.encode(), total))
+    return total

@@ -1,0 +1,151 @@
+"""Everything a training run is made of: what a TOML file says and the command line may change."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+
+
+def _require(name: str, value: object, holds: bool, what: str) -> None:
+    if not holds:
+        raise UserError(f"{name} must be {what}, got {value}")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Which network; everything but the name is the network's own choice unless given.
+
+    Attributes:
+        name: One of `verydeep models`.
+        depth: Hidden layers of a fully connected network.
+        width: Blocks or units of its layers.
+        activation: Of its hidden layers.
+        gate_bias: Initial bias of the transform gates.
+        carry: Coupled or independent carry gates.
+        blocks: Blocks in each stage of a residual network.
+    """
+
+    name: str = "highway-mlp"
+    depth: int | None = None
+    width: int | None = None
+    activation: str | None = None
+    gate_bias: float | None = None
+    carry: Literal["coupled", "independent"] | None = None
+    blocks: int | None = None
+
+    def overrides(self) -> dict[str, Any]:
+        """What was given, for `create_model`."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """How weights are updated.
+
+    Attributes:
+        name: Stochastic gradient descent as in the paper, or Adam.
+        lr: Learning rate before the schedule.
+        momentum: Of SGD.
+        nesterov: Whether momentum is Nesterov's.
+        weight_decay: Of weights; biases have none.
+        bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
+        classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
+        clip: Scale gradients down to this norm when they exceed it.
+    """
+
+    name: Literal["sgd", "adam"] = "sgd"
+    lr: float = 0.01
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    bias_lr: float = 1.0
+    classifier_decay: float = 1.0
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        _require("optim.lr", self.lr, self.lr > 0, "more than 0")
+        _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "from 0 to below 1")
+        _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+        _require("optim.clip", self.clip, self.clip is None or self.clip > 0, "more than 0")
+        if self.nesterov and self.momentum == 0:
+            raise UserError("optim.nesterov needs a momentum above 0")
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """How the learning rate changes.
+
+    Attributes:
+        name: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each milestone);
+            `one-cycle` (up, then down to 0); `cosine` (down to 0 along half a cosine, after a linear warm-up).
+        factor: Of exponential and multistep.
+        milestones: Of multistep: after how many epochs the rate drops.
+        warmup: Of one-cycle and cosine: the share of training in which the rate rises.
+    """
+
+    name: Literal["constant", "exponential", "multistep", "one-cycle", "cosine"] = "constant"
+    factor: float = 0.1
+    milestones: tuple[int, ...] = ()
+    warmup: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require("schedule.factor", self.factor, 0 < self.factor <= 1, "above 0, at most 1")
+        _require("schedule.warmup", self.warmup, 0 <= self.warmup < 1, "a share from 0 to below 1")
+        ascending = tuple(sorted(set(self.milestones))) == self.milestones and min(self.milestones, default=1) > 0
+        _require("schedule.milestones", self.milestones, ascending, "ascending numbers of epochs")
+        if self.name == "multistep" and not self.milestones:
+            raise UserError("schedule.milestones: a multistep schedule needs at least one")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run.
+
+    Attributes:
+        data: Which data, and how it is prepared.
+        model: Which network.
+        optim: How weights are updated.
+        schedule: How the learning rate changes.
+        epochs: How often the training set is seen.
+        batch_size: Samples of one update, over all processes together.
+        seed: Decides initial weights, the order of samples, augmentation and dropout.
+        evaluate_train: Measure loss and accuracy on the whole training set after every epoch, as Figure 1 needs it.
+        evaluate_test: Measure them on the test set after every epoch; never used for any choice.
+        patience: Stop when the validation accuracy has not improved for so many epochs.
+        explosion: Stop as diverged when the training loss is this many times that of a blind guess.
+        checkpoint_every: Seconds between checkpoints inside an epoch; there is always one after each epoch.
+        device: `cpu`, `cuda`, ...; `auto` takes a GPU where there is one.
+        threads: CPU threads of each process; all cores unless given.
+        precision: `bfloat16` computes products in half the width.
+        compile: Whether torch.compile is used.
+        checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
+    """
+
+    data: DataConfig = field(default_factory=lambda: DataConfig("mnist"))
+    model: ModelConfig = ModelConfig()
+    optim: OptimConfig = OptimConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    epochs: int = 10
+    batch_size: int = 100
+    seed: int = 0
+    evaluate_train: bool = False
+    evaluate_test: bool = True
+    patience: int | None = None
+    explosion: float = 100.0
+    checkpoint_every: float = 60.0
+    device: str = "auto"
+    threads: int | None = None
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    checkpoint_activations: bool = False
+
+    def __post_init__(self) -> None:
+        _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
+        _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
+        _require("seed", self.seed, self.seed >= 0, "0 or more")
+        _require("explosion", self.explosion, self.explosion > 1, "more than 1")
+        _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
+        _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")

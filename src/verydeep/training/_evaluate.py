@@ -1,0 +1,57 @@
+"""Loss and accuracy over a whole split."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.data import Batches, Split
+from verydeep.training._world import World
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Mean cross-entropy and share of samples classified right."""
+
+    loss: float
+    accuracy: float
+
+
+def evaluate(
+    model: nn.Module, split: Split, world: World, forward: Callable[[Tensor], Tensor] | None = None
+) -> Evaluation:
+    """Measure a model in evaluation mode; processes share the work.
+
+    Args:
+        model: Put into evaluation mode, and back into its mode afterwards.
+        split: On any device; batches are moved to the world's.
+        world: Who shares the work.
+        forward: Computes the logits in place of the model itself (compiled, in another precision).
+    """
+    training = model.training
+    model.eval()
+    totals = torch.zeros(2, dtype=torch.float64, device=world.device)
+    try:
+        with torch.inference_mode():
+            for x, y in Batches(_part(split, world), _BATCH, seed=0, shuffle=False).epoch(0):
+                totals += losses((forward or model)(x.to(world.device)), y.to(world.device))
+    finally:
+        model.train(training)
+    loss, correct = world.total(totals).tolist()
+    return Evaluation(loss / len(split), correct / len(split))
+
+
+def losses(logits: Tensor, y: Tensor) -> Tensor:
+    """Sum of the cross-entropies, and how many samples are classified right: float64, `(2,)`."""
+    loss = F.cross_entropy(logits.float(), y, reduction="sum")
+    return torch.stack([loss.double(), (logits.argmax(1) == y).sum().double()])
+
+
+def _part(split: Split, world: World) -> Split:
+    """The rows of a split that this process measures."""
+    first, end = (len(split) * number // world.size for number in (world.rank, world.rank + 1))
+    return replace(split, x=split.x[first:end], y=split.y[first:end])

@@ -1,0 +1,37 @@
+"""Ctrl-C once to stop at the next step and save; twice to quit at once."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupt:
+    """Whether someone asked to stop."""
+
+    requested = False
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Note SIGINT and SIGTERM instead of dying of them; the second one works as usual."""
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
+        yield interrupt
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        interrupt.requested = True
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    for number in signals:
+        signal.signal(number, handle)
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,176 @@
+"""Training, from top to bottom.
+
+What a step does follows from the configuration and its position (seed, epoch, batch) alone: the order of samples, the
+augmentation, dropout and the learning rate. So a run that was killed continues to the very same weights.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from verydeep.data import Batches, Dataset
+from verydeep.errors import UserError
+from verydeep.models import save_weights
+from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
+from verydeep.training._evaluate import evaluate, losses
+from verydeep.training._interrupt import Interrupt
+from verydeep.training._optim import make_optimiser, set_rate
+from verydeep.training._report import Report
+from verydeep.training._run import Run
+from verydeep.training._schedule import rate
+from verydeep.training._seed import seed_step
+from verydeep.training._world import FlatGradients, World
+
+Status = Literal["finished", "stopped early", "diverged", "interrupted"]
+_LOOK_EVERY = 50  # steps between looks at the loss: on a GPU, or among several processes, looking means waiting
+
+
+class Trainer:
+    """One run: a model, its data, and where it stands."""
+
+    def __init__(self, run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> None:
+        self.run, self.model, self.dataset, self.world, self.report = run, model, dataset, world, report
+        self.config = config = run.config
+        if config.patience is not None and dataset.valid is None:
+            raise UserError("patience needs validation data: set data.validation, for example to 0.1")
+        self.batches = Batches(
+            dataset.train,
+            config.batch_size,
+            seed=config.seed,
+            augment=config.data.augment,
+            rank=world.rank,
+            world_size=world.size,
+        )
+        self.optimiser = make_optimiser(model, config.optim)
+        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser)
+        self.gradients = FlatGradients(model, world)
+        self.forward = self._forward()
+        self.totals = self._totals()
+        self.ticked = self.saved = time.perf_counter()
+
+    def fit(self, interrupt: Interrupt) -> Status:
+        """Train from the last checkpoint to the end."""
+        position, config = self.position, self.config
+        self.report.start(self.run, position, len(self.batches))
+        if position == Position():
+            self.save()  # initial weights of a module of the user's own could not be made again
+        while position.epoch < config.epochs:
+            status = self.train_epoch(interrupt)
+            if status == "interrupted":
+                self.save()
+                return status
+            self.finish_epoch(self.measure(status))
+            if status is not None:
+                return status
+            if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
+                return "stopped early"
+        return "finished"
+
+    def train_epoch(self, interrupt: Interrupt) -> Status | None:
+        """The rest of the present epoch, one step a batch."""
+        config, position, device = self.config, self.position, self.world.device
+        self.model.train()
+        totals = self.totals
+        for x, y in self.batches.epoch(position.epoch, position.batch):
+            progress = (position.epoch + position.batch / len(self.batches)) / config.epochs
+            set_rate(self.optimiser, rate(config.schedule, position.epoch, progress))
+            seed_step(config.seed, position.epoch, position.batch, self.world)
+
+            self.gradients.clear()
+            found = losses(self.forward(x.to(device)), y.to(device))
+            (found[0] / self.batches.size(position.batch)).backward()
+            self.gradients.share()
+            if config.optim.clip is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
+            self.optimiser.step()
+
+            totals += found.detach()
+            position.batch += 1
+            last = position.batch == len(self.batches)
+            look = last or position.batch % _LOOK_EVERY == 0
+            if look and self.world.agree(self._exploded(found[0], len(y))):
+                return "diverged"
+            if (look or self.world.size == 1) and self.world.agree(interrupt.requested):
+                return "interrupted"
+            if look and not last and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
+                self.save()
+            self.report.step(position, found, len(y), self.optimiser.param_groups[0]["lr"])
+        return None
+
+    def measure(self, status: Status | None) -> dict[str, Any]:
+        """What is known after an epoch."""
+        self.world.same_buffers(self.model)
+        loss, correct = self.world.total(self.totals.clone()).tolist()
+        seen = min(self.position.batch * self.config.batch_size, len(self.dataset.train))
+        metrics = {
+            "epoch": self.position.epoch + 1,
+            "lr": self.optimiser.param_groups[0]["lr"],
+            "loss": loss / seen,
+            "accuracy": correct / seen,
+        }
+        splits = {"train": self.config.evaluate_train, "valid": True, "test": self.config.evaluate_test}
+        for name, wanted in splits.items():
+            split = getattr(self.dataset, name)
+            if wanted and split is not None and status != "diverged":
+                result = evaluate(self.model, split, self.world, self.forward)
+                metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
+        self._tick()
+        metrics["seconds"] = round(self.position.seconds, 3)
+        return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+    def finish_epoch(self, metrics: dict[str, Any]) -> None:
+        """Record metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
+        position = self.position
+        position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
+        self.totals.zero_()
+        accuracy = metrics.get("valid_accuracy") or 0.0
+        best = accuracy > position.best
+        if best:
+            position.best, position.best_epoch = accuracy, position.epoch
+        if self.world.rank == 0:
+            self.run.append(metrics)
+            if best or self.dataset.valid is None:
+                save_weights(self.model, self.run.path / "model.safetensors")
+        self.save()
+        self.report.epoch(metrics)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.world.same_buffers(self.model)
+        loss, correct = self.world.total(self.totals.clone()).tolist()
+        self.position.loss, self.position.correct = loss, int(correct)
+        self._tick()
+        if self.world.rank == 0:
+            save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position)
+        self.saved = time.perf_counter()
+
+    def _tick(self) -> None:
+        """Count the time spent since the last call."""
+        now = time.perf_counter()
+        self.position.seconds += now - self.ticked
+        self.ticked = now
+
+    def _totals(self) -> Tensor:
+        """Loss and right answers of the present epoch; what a checkpoint brought counts once among all processes."""
+        before = [self.position.loss, self.position.correct] if self.world.rank == 0 else [0, 0]
+        return torch.tensor(before, dtype=torch.float64, device=self.world.device)
+
+    def _exploded(self, loss: Tensor, samples: int) -> bool:
+        """Whether the last batch's loss is beyond hope; a blind guess has log(classes)."""
+        mean = loss.item() / samples
+        return not mean < self.config.explosion * math.log(max(len(self.dataset.classes), 2))
+
+    def _forward(self) -> Callable[[Tensor], Tensor]:
+        model: Callable[[Tensor], Tensor] = torch.compile(self.model) if self.config.compile else self.model
+        if self.config.precision == "float32":
+            return model
+
+        def in_bfloat16(x: Tensor) -> Tensor:
+            with torch.autocast(self.world.device.type, torch.bfloat16):
+                return model(x)
+
+        return in_bfloat16

@@ -1,0 +1,29 @@
+"""The optimiser, and its learning rate at every step."""
+
+import torch
+from torch import nn
+
+from verydeep.nn import parameter_groups
+from verydeep.training._config import OptimConfig
+
+
+def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
+    """SGD or Adam over the paper's parameter groups."""
+    groups = parameter_groups(
+        model,
+        config.lr,
+        config.weight_decay,
+        bias_lr=config.bias_lr,
+        classifier_decay=config.classifier_decay,
+    )
+    for group in groups:
+        group["base_lr"] = group["lr"]
+    if config.name == "adam":
+        return torch.optim.AdamW(groups, config.lr)
+    return torch.optim.SGD(groups, config.lr, config.momentum, nesterov=config.nesterov)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
+    """Scale the learning rate of every group."""
+    for group in optimiser.param_groups:
+        group["lr"] = factor * group["base_lr"]

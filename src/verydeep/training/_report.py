@@ -1,0 +1,102 @@
+"""What people see while a network trains: nothing, a line an epoch, or a live bar."""
+
+import sys
+import time
+from typing import Any
+
+from torch import Tensor
+
+from verydeep.training._checkpoint import Position
+from verydeep.training._run import Run
+
+
+class Report:
+    """Silent; the base of the others."""
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        """Training begins or goes on."""
+
+    def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
+        """One batch is done; `found` is its loss and how many of its samples were right."""
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        """One epoch is done."""
+
+    def close(self) -> None:
+        """Training has ended, however it did."""
+
+
+class Lines(Report):
+    """A line an epoch, for logs."""
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        self.epochs = run.config.epochs
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        print(describe(metrics, self.epochs), flush=True)
+
+
+class Bar(Report):
+    """A live bar for the present epoch, and a line for every one before."""
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
+        self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
+        self.first, self.shown = self.done, 0.0
+        self.mean: list[float] = []
+        columns = ("{task.description}", BarColumn(bar_width=24), "{task.percentage:>3.0f}%", "{task.fields[facts]}")
+        self.progress = Progress(
+            *(TextColumn(c) if isinstance(c, str) else c for c in columns), console=Console(), transient=True
+        )
+        self.task = self.progress.add_task(f"epoch {position.epoch + 1}/{self.epochs}", total=batches, facts="")
+        self.progress.start()
+
+    def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
+        self.done += 1
+        now = time.monotonic()
+        if now - self.shown < 0.1:  # a bar that is redrawn more often only costs time
+            return
+        self.shown = now
+        loss, right = (found.detach() / samples).tolist()
+        keep = 0.9 if self.mean else 0.0  # a running mean is easier to read than single batches
+        self.mean = [keep * old + (1 - keep) * new for old, new in zip(self.mean or (0, 0), (loss, right), strict=True)]
+        speed = (self.done - self.first) / (now - self.began)
+        left = (self.epochs * self.batches - self.done) / speed
+        facts = (
+            f"loss {self.mean[0]:.4f}  accuracy {self.mean[1]:6.2%}  lr {lr:.3g}  "
+            f"{speed * self.batch_size:,.0f} samples/s  {clock(left)} left"
+        )
+        description = f"epoch {position.epoch + 1}/{self.epochs}"
+        self.progress.update(self.task, completed=position.batch, description=description, facts=facts)
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        self.progress.console.print(describe(metrics, self.epochs), highlight=False)
+
+    def close(self) -> None:
+        if hasattr(self, "progress"):
+            self.progress.stop()
+
+
+def make_report(quiet: bool) -> Report:
+    """A bar for people, lines for files, nothing when asked for."""
+    return Report() if quiet else Bar() if sys.stdout.isatty() else Lines()
+
+
+def describe(metrics: dict[str, Any], epochs: int) -> str:
+    """An epoch in one line."""
+    parts = [f"epoch {metrics['epoch']:>{len(str(epochs))}}/{epochs}"]
+    for name, label in (("", "loss"), ("train_", "train"), ("valid_", "valid"), ("test_", "test")):
+        if f"{name}loss" in metrics:
+            loss, accuracy = metrics[f"{name}loss"], metrics[f"{name}accuracy"]
+            parts.append(f"{label} " + ("diverged" if loss is None else f"{loss:.4g} {accuracy:.2%}"))
+    return "  ".join([*parts, f"lr {metrics['lr']:.3g}", clock(metrics["seconds"])])
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people read time."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,116 @@
+"""A run is a folder.
+
+config.json        the network's architecture and the resolved training configuration
+environment.json   versions, machine, threads, git commit
+metrics.jsonl      one line an epoch
+model.safetensors  the weights: best on validation data, or the last where there is none
+checkpoint/        where to continue from
+summary.json       how it ended; not there while it has not
+events.log         when it started, was resumed and stopped
+"""
+
+import json
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder, write_whole
+from verydeep.models import Network, architecture, from_pretrained
+from verydeep.training._config import TrainConfig
+from verydeep.training._environment import environment
+
+FORMAT = 1
+
+
+class Run:
+    """A training run on disk, finished or not."""
+
+    def __init__(self, path: Path, config: TrainConfig) -> None:
+        self.path, self.config = path, config
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig, model: nn.Module) -> "Run":
+        """Make the folder; one that has anything in it is refused."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UserError(f"{path} is there already; choose another with --run, or continue it with --resume {path}")
+        make_folder(path)
+        run = cls(path, config)
+        network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
+        write_whole(path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+        write_whole(path / "config.json", json.dumps(network | {"training": to_dict(config)}, indent=1) + "\n")
+        return run
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Run":
+        """Open a run's folder."""
+        path = Path(path)
+        saved = _read_json(path / "config.json", "expected a folder made by verydeep train")
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT or "training" not in saved:
+            raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
+        return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One dictionary for every epoch completed; a last line cut short by a crash is left out."""
+        file = self.path / "metrics.jsonl"
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """How the run ended, or None while it has not."""
+        file = self.path / "summary.json"
+        return dict(_read_json(file, "")) if file.exists() else None
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the run trains one of our networks, and not a module of the user's own."""
+        return _read_json(self.path / "config.json", "")["architecture"] is not None
+
+    @cached_property
+    def model(self) -> Network:
+        """The network with the run's weights, in evaluation mode."""
+        if not self.is_network:
+            raise UserError(f"{self.path} trained a module of your own: make it, and use load_weights(module, path)")
+        if not (self.path / "model.safetensors").exists():
+            raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
+        return from_pretrained(self.path)
+
+    def append(self, metrics: dict[str, Any]) -> None:
+        """Add an epoch to metrics.jsonl."""
+        self._append("metrics.jsonl", json.dumps(metrics) + "\n")
+
+    def keep_epochs(self, epochs: int) -> None:
+        """Drop metrics of epochs that will be trained again, because the checkpoint is older."""
+        kept = self.metrics[:epochs]
+        if (self.path / "metrics.jsonl").exists():
+            write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+
+    def log(self, event: str) -> None:
+        """Add a line to events.log."""
+        self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Say how the run ended."""
+        write_whole(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
+
+    def _append(self, name: str, line: str) -> None:
+        try:
+            with (self.path / name).open("a") as file:
+                file.write(line)
+        except OSError as error:
+            raise cannot_write(self.path / name, error) from error
+
+
+def _read_json(path: Path, hint: str) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; {hint}") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON: {error}") from error

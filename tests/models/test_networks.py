@@ -1,0 +1,187 @@
+import json
+import re
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from verydeep.errors import UserError
+from verydeep.models import ConvConfig, Highways, build, create_model, list_models
+from verydeep.nn import HighwayConv2d, Maxout, parameter_groups, suggest_gate_bias
+
+# Counted from the published layer lists, independently of this code.
+COUNTS = {
+    ("highway-mlp", 10): 85_660,
+    ("highway-mlp", 20): 136_660,
+    ("highway-mlp", 50): 289_660,
+    ("highway-mlp", 100): 544_660,
+    ("plain-mlp", 10): 102_463,
+    ("plain-mlp", 20): 153_583,
+    ("plain-mlp", 50): 306_943,
+    ("plain-mlp", 100): 562_543,
+    ("highway-mnist-16", 10): 38_986,
+    ("highway-mnist-32", 10): 151_690,
+    ("highway-a", 11): 236_328,
+    ("highway-b", 19): 2_312_438,
+    ("highway-c", 32): 1_251_798,
+    ("highway-19-nin", 19): 2_256_838,
+    ("nin", 9): 966_986,
+    ("resnet-110", 110): 1_727_962,
+    ("highway-110", 110): 2_649_918,
+}
+ROUNDED = {"fitnet-a": 250e3, "fitnet-b": 2.5e6, "maxout": 9e6, "all-cnn-c": 1.37e6}
+MULTIPLICATIONS = {"fitnet-a": 30e6, "fitnet-b": 382e6, "highway-19-nin": 331e6}
+MODELS = list_models()
+NAMES = sorted({card.name for card in MODELS})
+INFOS = {(card.name, card.layers): card for card in MODELS if "classes" not in card.overrides}
+
+
+@pytest.mark.parametrize(("network", "count"), COUNTS.items(), ids=str)
+def test_parameters_and_layers_are_the_published_ones(network: tuple[str, int], count: int) -> None:
+    assert INFOS[network].parameters == count
+
+
+def test_a_hundred_classes_add_only_to_the_classifier() -> None:
+    (card,) = (card for card in MODELS if card.overrides.get("classes") == 100)
+    assert card.parameters == 2_265_928
+    assert card.dataset == "cifar100"
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_parameters_agree_with_what_was_published_only_rounded(name: str) -> None:
+    (count,) = (card.parameters for card in MODELS if card.name == name)
+    assert count == pytest.approx(ROUNDED[name], rel=0.02)
+
+
+@pytest.mark.parametrize("name", MULTIPLICATIONS)
+def test_multiplications_agree_with_the_published_number(name: str) -> None:
+    count = next(card.multiply_adds for card in MODELS if card.name == name)
+    assert count == pytest.approx(MULTIPLICATIONS[name], rel=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_network_turns_a_batch_into_logits_and_gradients(name: str) -> None:
+    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    model = create_model(name, **small)
+    x = torch.randn(2, *model.input_shape)
+    logits = model(x)
+    assert logits.shape == (2, 10)
+    nn.functional.cross_entropy(logits, torch.tensor([1, 2])).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_network_takes_another_number_of_classes(name: str) -> None:
+    with torch.device("meta"):
+        model = create_model(name, classes=7)
+        assert model(torch.zeros(2, *model.input_shape)).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "gate_bias"),
+    [("highway-mnist-16", -1.0), ("highway-19-nin", -2.0), ("highway-c", -3.0), ("highway-110", -6.0)],
+)
+def test_gate_biases_are_the_published_ones(name: str, gate_bias: float) -> None:
+    model: Any = create_model(name)
+    highways = [module for module in model.modules() if hasattr(module, "gate_bias")]
+    assert len(highways) == model.highway_depth > 0
+    assert all((layer.gate_bias == gate_bias).all() for layer in highways)
+
+
+def test_a_deep_network_gets_the_gate_bias_that_its_depth_wants() -> None:
+    model: Any = create_model("highway-mlp", depth=1000)
+    assert (model.stack.gate_bias == suggest_gate_bias(1000, "linear")).all()
+    assert (create_model("highway-mlp", gate_bias=-2.0).stack.gate_bias == -2.0).all()  # type: ignore[union-attr]
+
+
+def test_pooling_rounds_sizes_up() -> None:
+    model: Any = create_model("highway-mnist-16").eval()
+    sizes = []
+    x = torch.zeros(1, 1, 28, 28)
+    for layer in model.layers:
+        x = layer(x)
+        if isinstance(layer, nn.MaxPool2d):
+            sizes.append(x.shape[-1])
+    assert sizes == [12, 6, 3]
+
+
+@pytest.mark.parametrize("name", ["highway-mnist-16", "highway-mlp", "highway-110"])
+def test_closed_layers_of_a_network_copy_their_input(name: str) -> None:
+    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    model: Any = create_model(name, gate_bias=-1.0, **small).eval()
+    x = torch.randn(2, *model.input_shape)
+    whole = model(x)
+    everything = set(range(model.highway_depth))
+    for layer in everything:
+        assert not torch.equal(model(x, closed={layer}), whole)
+    shut = create_model(name, gate_bias=-1000.0, **small).eval()
+    others = {key: value for key, value in model.state_dict().items() if "gate" not in key and "stack" not in key}
+    shut.load_state_dict(others, strict=False)
+    torch.testing.assert_close(model(x, closed=everything), shut(x))
+
+
+def test_fitnets_are_maxout_networks() -> None:
+    model = create_model("fitnet-a")
+    assert sum(isinstance(module, Maxout) for module in model.modules()) == 10
+    assert not any(isinstance(module, nn.ReLU) for module in model.modules())
+
+
+def test_a_network_of_one_s_own_is_a_description() -> None:
+    base = create_model("highway-a").config
+    layers = tuple(Highways(layer.kernels[1:]) if isinstance(layer, Highways) else layer for layer in base.layers)
+    model = build(ConvConfig(layers, base.input_shape, base.classes, base.gate_bias))
+    assert model.highway_depth == 3
+    assert [name for name, module in model.named_modules() if isinstance(module, HighwayConv2d)] == [
+        "layers.highway2",
+        "layers.highway4",
+        "layers.highway6",
+    ]
+
+
+@pytest.mark.parametrize("name", ["highway-mlp", "highway-19-nin", "nin"])
+def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> None:
+    model = create_model(name)
+    groups = parameter_groups(model, 0.1, 0.01)
+    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+    assert ("classifier" in {group["name"] for group in groups}) == (name != "nin")
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "words"),
+    [
+        ("higway-a", {}, "unknown model 'higway-a'; did you mean 'highway-a'?"),
+        ("highway-mlp", {"dept": 3}, "unknown key in highway-mlp 'dept'; did you mean 'depth'?"),
+        ("highway-mlp", {"depth": -5}, "depth must be at least 2 (a plain layer, then highway layers), got -5"),
+        ("highway-mlp", {"depth": "ten"}, "highway-mlp.depth: expected int, got str 'ten'"),
+        ("highway-mlp", {"width": 0}, "must be at least 1, got 0"),
+        ("highway-mlp", {"activation": "rleu"}, "did you mean 'relu'?"),
+        ("highway-mnist-16", {"input_shape": (1, 4, 4)}, "too small for this network"),
+        ("highway-a", {"input_shape": (3, 32)}, "(channels, height, width)"),
+        ("highway-110", {"blocks": 0}, "at least 1"),
+    ],
+)
+def test_a_network_that_cannot_be_made_says_why(name: str, overrides: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as error:
+        create_model(name, **overrides)
+    assert words in str(error.value)
+
+
+def test_wrong_inputs_are_shown_beside_right_ones() -> None:
+    model = create_model("highway-mnist-16")
+    with pytest.raises(UserError, match=re.escape("(batch, 1, 28, 28), got (5, 3, 32, 32)")):
+        model(torch.zeros(5, 3, 32, 32))
+    with pytest.raises(UserError, match="cannot close layer 8: highway layers are numbered 0 to 7"):
+        model(torch.zeros(1, 1, 28, 28), closed={8})
+    with pytest.raises(UserError, match="no highway layers"):
+        create_model("plain-mlp", depth=3)(torch.zeros(1, 1, 28, 28), closed={0})
+
+
+def test_everything_inferred_says_so_in_its_card() -> None:
+    inferred = {card.name for card in MODELS if card.inferred}
+    assert inferred == {"fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "highway-110", "maxout"}
+
+
+def test_cards_are_plain_data() -> None:
+    rows = json.loads(json.dumps([vars(card) for card in MODELS]))
+    assert {row["published"] for row in rows if row["name"] == "highway-b"} == {"92.46 (92.28 ± 0.16)"}

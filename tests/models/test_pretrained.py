@@ -1,0 +1,117 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from verydeep.errors import UserError
+from verydeep.models import create_model, from_pretrained, save_pretrained
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("highway-mlp", {"depth": 4, "carry": "independent"}),
+        ("plain-mlp", {"depth": 3, "activation": "relu"}),
+        ("highway-mnist-16", {"classes": 7}),
+        ("fitnet-a", {}),
+        ("nin", {}),
+        ("highway-110", {"blocks": 1}),
+    ],
+)
+def test_a_saved_network_comes_back_to_the_bit(name: str, overrides: dict[str, Any], tmp_path: Path) -> None:
+    model = create_model(name, **overrides)
+    save_pretrained(model, tmp_path / "model")
+    again = from_pretrained(tmp_path / "model")
+    assert again.config == model.config
+    x = torch.randn(2, *model.input_shape)
+    assert torch.equal(again(x), model.eval()(x))
+    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_a_network_that_was_loaded_trains_on(tmp_path: Path) -> None:
+    save_pretrained(create_model("highway-mlp", depth=3), tmp_path)
+    model = from_pretrained(tmp_path).train()
+    model(torch.randn(2, 1, 28, 28)).sum().backward()
+    assert all(p.requires_grad and p.grad is not None for p in model.parameters())
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    save_pretrained(create_model("highway-mlp", depth=3), tmp_path)
+    return tmp_path
+
+
+def refused(saved: Path) -> str:
+    with pytest.raises(UserError) as error:
+        from_pretrained(saved)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_weights_that_do_not_fit_are_named(saved: Path) -> None:
+    weights = load_file(saved / "model.safetensors")
+    weights["stack.wieght"] = weights.pop("stack.weight")
+    weights["input.bias"] = torch.zeros(7)
+    save_file(weights, saved / "model.safetensors")
+    message = refused(saved)
+    assert "missing stack.weight" in message
+    assert "unknown stack.wieght" in message
+    assert "input.bias is (7,) instead of (50,)" in message
+
+
+def test_a_config_that_cannot_be_right_is_refused(saved: Path) -> None:
+    config = json.loads((saved / "config.json").read_text())
+    for change, words in (
+        ({"architecture": "MLPConfg"}, "did you mean 'MLPConfig'?"),
+        ({"config": config["config"] | {"depht": 3}}, "unknown key"),
+        ({"config": config["config"] | {"depth": None}}, "depth: expected int"),
+        ({"config": {}}, "missing 'kind'"),
+        ({"config": 3}, "expected a table of keys"),
+        ({"format": 99}, "another version"),
+    ):
+        (saved / "config.json").write_text(json.dumps(config | change))
+        assert words in refused(saved)
+    (saved / "config.json").write_text("{")
+    assert "is not JSON" in refused(saved)
+    (saved / "config.json").unlink()
+    assert "expected a folder made by save_pretrained" in refused(saved)
+
+
+def test_a_truncated_or_missing_weight_file_is_refused(saved: Path) -> None:
+    path = saved / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    assert "cannot read" in refused(saved)
+    path.unlink()
+    assert "model.safetensors" in refused(saved)
+
+
+def test_a_pickle_is_never_loaded(saved: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (saved / "sprung",))
+
+    (saved / "model.safetensors").write_bytes(pickle.dumps(Trap()))
+    assert "cannot read" in refused(saved)
+    assert not (saved / "sprung").exists()
+
+
+def test_saving_where_nothing_can_be_written_leaves_a_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="cannot be written"):
+        save_pretrained(create_model("highway-mlp", depth=3), tmp_path / "file")
+
+
+def test_an_interrupted_save_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {file.name: file.read_bytes() for file in saved.iterdir()}
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("verydeep.models._pretrained.save_file", full)
+    with pytest.raises(UserError, match="disk is full"):
+        save_pretrained(create_model("highway-mlp", depth=5), saved)
+    assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
