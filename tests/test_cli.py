@@ -49,7 +49,9 @@ def test_mistakes_get_one_line_and_exit_code_2(
 
 
 def test_an_unknown_option_exits_with_2() -> None:
-    done = subprocess.run([sys.executable, "-m", "verydeep", "models", "--jsn"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "verydeep", "models", "--jsn"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "--json" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -57,5 +59,5 @@ def test_an_unknown_option_exits_with_2() -> None:
 
 def test_a_reader_who_has_had_enough_is_no_error() -> None:
     command = f"{sys.executable} -m verydeep models | head -1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
