@@ -1,6 +1,8 @@
 """Training: runs that can be killed at any instant and continued bit for bit."""
 
 from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.training._confusion import Confusion, confusion
+from verydeep.training._data import RunData, load_data
 from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._report import Bar, Lines, Report, make_report
 from verydeep.training._run import Run
@@ -9,6 +11,7 @@ from verydeep.training._world import World
 
 __all__ = [
     "Bar",
+    "Confusion",
     "Evaluation",
     "Interrupted",
     "Lines",
@@ -16,10 +19,13 @@ __all__ = [
     "OptimConfig",
     "Report",
     "Run",
+    "RunData",
     "ScheduleConfig",
     "TrainConfig",
     "World",
+    "confusion",
     "evaluate",
+    "load_data",
     "make_model",
     "make_report",
     "resume",

@@ -1,6 +1,7 @@
 """A run is a folder.
 
 config.json        the network's architecture and the resolved training configuration
+data.json          name, classes and sizes of the data, and how raw values are prepared
 environment.json   versions, machine, threads, git commit
 metrics.jsonl      one line an epoch
 model.safetensors  the weights: best on validation data, or the last where there is none

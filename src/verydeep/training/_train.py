@@ -14,6 +14,7 @@ from verydeep.errors import UserError
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
 from verydeep.training._config import TrainConfig
+from verydeep.training._data import remember
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
@@ -48,6 +49,7 @@ def train(
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
+    configured = dataset is None
     with _world(config) as world:
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
@@ -56,6 +58,7 @@ def train(
         run = Run(_free(config, dataset) if path is None else Path(path), config)
         if world.rank == 0:
             Run.create(run.path, config, model)
+            remember(run, dataset, configured)
         world.wait()
         return _fit(run, model, dataset, world, report or Report())
 
@@ -82,8 +85,10 @@ def resume(
         return run
     if model is None and not run.is_network:
         raise UserError(f"{path} trains a module of your own: continue it in Python, resume(path, model=...)")
+    configured = dataset is None
     with _world(run.config) as world:
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
+        remember(run, dataset, configured)
         model = make_model(run.config, dataset) if model is None else model
         return _fit(run, model, dataset, world, report or Report())
 
