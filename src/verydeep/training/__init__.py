@@ -4,8 +4,9 @@ from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, 
 from verydeep.training._confusion import Confusion, confusion
 from verydeep.training._data import RunData, load_data
 from verydeep.training._evaluate import Evaluation, evaluate
-from verydeep.training._report import Bar, Lines, Report, make_report
+from verydeep.training._report import Bar, Lines, Report, clock, make_report
 from verydeep.training._run import Run
+from verydeep.training._runs import RunInfo, list_runs
 from verydeep.training._train import Interrupted, make_model, resume, train
 from verydeep.training._world import World
 
@@ -20,11 +21,14 @@ __all__ = [
     "Report",
     "Run",
     "RunData",
+    "RunInfo",
     "ScheduleConfig",
     "TrainConfig",
     "World",
+    "clock",
     "confusion",
     "evaluate",
+    "list_runs",
     "load_data",
     "make_model",
     "make_report",

@@ -43,7 +43,10 @@ class Run:
         run = cls(path, config)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
         write_whole(path / "environment.json", json.dumps(environment(), indent=1) + "\n")
-        write_whole(path / "config.json", json.dumps(network | {"training": to_dict(config)}, indent=1) + "\n")
+        depth = model.config.depth if isinstance(model, Network) else None
+        size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
+        saved = network | {"size": size, "training": to_dict(config)}
+        write_whole(path / "config.json", json.dumps(saved, indent=1) + "\n")
         return run
 
     @classmethod
@@ -61,6 +64,13 @@ class Run:
         file = self.path / "metrics.jsonl"
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
+        metrics = self.metrics
+        best = [line for line in metrics if line.get("valid_accuracy") is not None]
+        return max(best, key=lambda line: line["valid_accuracy"]) if best else metrics[-1] if metrics else {}
 
     @property
     def summary(self) -> dict[str, Any] | None:
