@@ -1,8 +1,8 @@
 """Starting and continuing runs."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from itertools import count
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,17 @@ from torch import nn
 
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
+from verydeep.training._checkpoint import set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
+from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
-from verydeep.training._run import Run
+from verydeep.training._run import Run, refuse_taken
 from verydeep.training._world import World
 
 
@@ -49,18 +52,21 @@ def train(
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
-    configured = dataset is None
     with _world(config) as world:
+        own = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
         if path is None and world.size > 1:
             raise UserError("several processes need to know the run's folder: give it, --run runs/NAME")
         run = Run(_free(config, dataset) if path is None else Path(path), config)
         if world.rank == 0:
-            Run.create(run.path, config, model)
-            remember(run, dataset, configured)
-        world.wait()
-        return _fit(run, model, dataset, world, report or Report())
+            refuse_taken(run.path)
+        with _alone(run, world):
+            if world.rank == 0:
+                remember(run, dataset)
+                Run.create(run.path, config, model, {"own": own, "data": fingerprint(dataset)})
+            world.wait()
+            return _fit(run, model, dataset, world, report or Report())
 
 
 def resume(
@@ -83,14 +89,16 @@ def resume(
     run = Run.load(path)
     if run.summary is not None:
         return run
-    if model is None and not run.is_network:
-        raise UserError(f"{path} trains a module of your own: continue it in Python, resume(path, model=...)")
-    configured = dataset is None
+    for name, given in (("model", model), ("dataset", dataset)):
+        if given is None and name in run.facts.get("own", ()):
+            raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
     with _world(run.config) as world:
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
-        remember(run, dataset, configured)
+        if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
+            raise UserError(f"{path}: the data has changed ({changed}); put it back as it was, or start a new run")
         model = make_model(run.config, dataset) if model is None else model
-        return _fit(run, model, dataset, world, report or Report())
+        with _alone(run, world):
+            return _fit(run, model, dataset, world, report or Report())
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
@@ -98,21 +106,16 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     torch.manual_seed(config.seed)
     shape = tuple(dataset.train.x.shape[1:])
     overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
-    model = create_model(config.model.name, **overrides)
-    if config.checkpoint_activations:
-        model.checkpoint_activations()
-    return model
+    return create_model(config.model.name, **overrides)
 
 
 def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> Run:
-    busy = f"{run.path} is being trained by another process"
-    with alone(run.path / "lock", busy, wait=False) if world.rank == 0 else nullcontext():
-        trainer = Trainer(run, model.to(world.device), dataset, world, report)
+    if run.config.checkpoint_activations:
+        _recompute(model)
+    trainer = Trainer(run, model.to(world.device), dataset, world, report)
+    try:
         if world.rank == 0:
-            run.keep_epochs(trainer.position.epoch)
-            for problem in trainer.problems:
-                run.log(f"skipped a checkpoint: {problem}")
-            run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
+            _start(run, trainer, report)
         try:
             with interruptible() as interrupt:
                 status = trainer.fit(interrupt)
@@ -124,20 +127,57 @@ def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Rep
             raise Interrupted(run)
         if world.rank == 0:
             run.finish(_summary(run, status, model))
-        world.wait()
+    except UserError as error:
+        if isinstance(error.__cause__, OSError):
+            raise UserError(f"{error}; nothing older is lost, go on: verydeep train --resume {run.path}") from error
+        raise
+    world.wait()
     return run
+
+
+def _start(run: Run, trainer: Trainer, report: Report) -> None:
+    """Bring the folder in line with the checkpoint that training goes on from."""
+    run.remove_partial_files()
+    run.keep_epochs(trainer.position.epoch)
+    for checkpoint, problem in trainer.problems.items():
+        set_aside(checkpoint)
+        run.log(f"skipped a checkpoint: {problem}")
+        report.warn(f"{problem}; going on from the one before, after {trainer.position.epoch} epochs")
+    run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
+
+
+def _recompute(model: nn.Module) -> None:
+    if not isinstance(model, Network):
+        raise UserError("checkpoint_activations is for our networks; a module of your own must recompute them itself")
+    model.checkpoint_activations()
+
+
+def _alone(run: Run, world: World) -> AbstractContextManager[None]:
+    busy = f"{run.path} is being trained by another process"
+    return alone(run.path / "lock", busy, wait=False) if world.rank == 0 else nullcontext()
 
 
 def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     metrics = run.metrics
-    best = max(metrics, key=lambda line: line.get("valid_accuracy") or 0) if "valid_accuracy" in metrics[-1] else None
+    best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
     parameters = sum(p.numel() for p in model.parameters())
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
 def _free(config: TrainConfig, dataset: Dataset) -> Path:
-    names = (Path("runs") / f"{config.model.name}-{dataset.name}-{number}" for number in count(1))
-    return next(path for path in names if not path.exists())
+    """Make a folder of the next free number: of two processes that start at once, each gets its own."""
+    make_folder(Path("runs"))
+    number = 1
+    while True:
+        path = Path("runs") / f"{config.model.name}-{dataset.name}-{number}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        else:
+            return path
 
 
 @contextmanager
