@@ -7,6 +7,10 @@ from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._report import Bar, Lines, Report, clock, make_report
 from verydeep.training._run import Run
 from verydeep.training._runs import RunInfo, list_runs
+from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
+from verydeep.training._seeds_folder import Seeds
+from verydeep.training._seeds_report import SeedsReport, make_seeds_report
+from verydeep.training._tensorboard import TensorBoard
 from verydeep.training._train import Interrupted, make_model, resume, train
 from verydeep.training._world import World
 
@@ -23,6 +27,10 @@ __all__ = [
     "RunData",
     "RunInfo",
     "ScheduleConfig",
+    "Seeds",
+    "SeedsInterrupted",
+    "SeedsReport",
+    "TensorBoard",
     "TrainConfig",
     "World",
     "clock",
@@ -32,6 +40,9 @@ __all__ = [
     "load_data",
     "make_model",
     "make_report",
+    "make_seeds_report",
     "resume",
+    "resume_seeds",
     "train",
+    "train_seeds",
 ]

@@ -1,78 +1,134 @@
-"""One configuration under several seeds, side by side: a folder of runs and `Best (mean ± std)` over them.
+"""One configuration under several seeds, side by side.
 
 seeds.json     the configuration and the seeds
 seed-N/        the run of each seed, a run like any other
-seed-N.log     what its process printed
-summary.json   the result
+seed-N.log     what its process said
+summary.json   the result: `Best (mean ± std)`
 """
 
-import json
 import os
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from verydeep.config import from_dict, to_dict
 from verydeep.data import load_dataset
 from verydeep.errors import UserError
-from verydeep.files import make_folder, write_whole
 from verydeep.lock import alone
 from verydeep.training._config import TrainConfig
 from verydeep.training._interrupt import interruptible
-from verydeep.training._run import Run
 from verydeep.training._seed_process import SeedProcess
+from verydeep.training._seeds_folder import Seeds
 from verydeep.training._seeds_report import SeedsReport
-from verydeep.training._seeds_summary import summarise
-from verydeep.training._train import free_path, make_model
+from verydeep.training._train import free_folder, make_model
 
-FILE = "seeds.json"
-_FORMAT = 1
+_LOOK_EVERY = 0.2  # seconds
 
 
-class Seeds:
-    """The runs of several seeds on disk."""
+class SeedsInterrupted(Exception):  # noqa: N818 - not an error
+    """Someone asked to stop; every seed is saved and can be continued."""
 
-    def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
-        self.path, self.config, self.seeds = path, config, seeds
+    def __init__(self, seeds: Seeds) -> None:
+        super().__init__(f"interrupted and saved; continue with: verydeep train --resume {seeds.path}")
+        self.seeds = seeds
 
-    @classmethod
-    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
-        """Make the folder; one that has anything in it is refused."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UserError(f"{path} is there already; choose another with --run, or continue it with --resume {path}")
-        make_folder(path)
-        saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
-        write_whole(path / FILE, json.dumps(saved, indent=1) + "\n")
-        return cls(path, config, seeds)
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Seeds":
-        """Open a folder that `train_seeds` made."""
-        file = Path(path) / FILE
+def train_seeds(
+    config: TrainConfig,
+    count: int,
+    path: str | Path | None = None,
+    *,
+    root: str | Path | None = None,
+    jobs: int | None = None,
+    report: SeedsReport | None = None,
+    tensorboard: bool = False,
+) -> Seeds:
+    """Train with the seeds `config.seed` to `config.seed + count - 1`, each in a process of its own.
+
+    A seed that diverges or fails does not stop the others. Each process computes with one thread unless
+    `config.threads` says otherwise, so that a seed's run is the same to the bit however many there are.
+
+    Args:
+        config: What to train on what, and how.
+        count: How many seeds.
+        path: The folder of their runs, which must not exist or be empty; `runs/MODEL-DATA-N` unless given.
+        root: Where known datasets are kept.
+        jobs: How many at once; as many as there are cores for their threads unless given, on a GPU one.
+        report: What people see; nothing unless given.
+        tensorboard: Whether every run writes TensorBoard events.
+    """
+    if count < 1:
+        raise UserError(f"seeds must be at least 1, got {count}")
+    if "WORLD_SIZE" in os.environ:
+        raise UserError("seeds are spread over processes already: use --seeds without torchrun")
+    config = replace(config, threads=config.threads or 1)
+    dataset = load_dataset(config.data, root)  # what does not exist or fit together is said once, before any process
+    make_model(config, dataset)
+    folder = free_folder(config, dataset) if path is None else Path(path)
+    del dataset
+    seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)))
+    return _fit(seeds, root, jobs, report or SeedsReport(), tensorboard)
+
+
+def resume_seeds(
+    path: str | Path,
+    *,
+    root: str | Path | None = None,
+    jobs: int | None = None,
+    report: SeedsReport | None = None,
+    tensorboard: bool = False,
+) -> Seeds:
+    """Continue the seeds that have not ended; the arguments are those of `train_seeds`."""
+    return _fit(Seeds.load(path), root, jobs, report or SeedsReport(), tensorboard)
+
+
+def _fit(seeds: Seeds, root: str | Path | None, jobs: int | None, report: SeedsReport, tensorboard: bool) -> Seeds:
+    with alone(seeds.path / "lock", f"{seeds.path} is being trained by another process", wait=False):
+        report.start(seeds)
         try:
-            saved = json.loads(file.read_text())
-            if saved["format"] != _FORMAT:
-                raise UserError(f"{file} was written by another version (format {saved['format']}, not {_FORMAT})")
-            return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
-        except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}; expected a folder made with --seeds") from error
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise UserError(f"{file} cannot be used: {error}") from error
+            failed, interrupted = _work_off(seeds, root, jobs or _jobs(seeds.config), report, tensorboard)
+        finally:
+            report.close()
+        if interrupted:
+            raise SeedsInterrupted(seeds)
+        if len(failed) == len(seeds.seeds):
+            raise UserError(f"every seed failed: {failed[seeds.seeds[0]]} (logs are in {seeds.path})")
+        seeds.finish(failed)
+    return seeds
 
-    @property
-    def runs(self) -> dict[int, Run]:
-        """The runs that have been started, by seed."""
-        paths = {seed: self.path / f"seed-{seed}" for seed in self.seeds}
-        return {seed: Run.load(path) for seed, path in paths.items() if (path / "config.json").exists()}
 
-    @property
-    def summary(self) -> dict[str, Any] | None:
-        """The result, or None while there is none."""
-        file = self.path / "summary.json"
-        return dict(json.loads(file.read_text())) if file.exists() else None
+def _work_off(
+    seeds: Seeds, root: str | Path | None, jobs: int, report: SeedsReport, tensorboard: bool
+) -> tuple[dict[int, str], bool]:
+    """Start processes until all seeds have ended; return what went wrong by seed, and whether someone interrupted."""
+    waiting = [seed for seed in seeds.seeds if not seeds.has_ended(seed)]
+    running: dict[int, SeedProcess] = {}
+    failed: dict[int, str] = {}
+    with interruptible() as interrupt:
+        try:
+            while (waiting and not interrupt.requested) or running:
+                while waiting and not interrupt.requested and len(running) < jobs:
+                    seed = waiting.pop(0)
+                    running[seed] = SeedProcess(seeds.path, seed, root, tensorboard)
+                for seed in [seed for seed, process in running.items() if process.has_ended]:
+                    if problem := running.pop(seed).problem:
+                        failed[seed] = problem
+                if interrupt.requested:
+                    for process in running.values():
+                        process.stop()
+                report.look(running.keys(), failed)
+                time.sleep(_LOOK_EVERY)
+        finally:  # nothing to do, unless someone interrupts a second time
+            for process in running.values():
+                process.kill()
+    return failed, interrupt.requested
+
+
+def _jobs(config: TrainConfig) -> int:
+    if config.device != "cpu":
+        import torch
+
+        if config.device != "auto" or torch.cuda.is_available():
+            return 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, cores // (config.threads or 1))

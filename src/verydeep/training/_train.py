@@ -58,7 +58,7 @@ def train(
         model = make_model(config, dataset) if model is None else model
         if path is None and world.size > 1:
             raise UserError("several processes need to know the run's folder: give it, --run runs/NAME")
-        run = Run(_free(config, dataset) if path is None else Path(path), config)
+        run = Run(free_folder(config, dataset) if path is None else Path(path), config)
         if world.rank == 0:
             refuse_taken(run.path)
         with _alone(run, world):
@@ -164,7 +164,7 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def _free(config: TrainConfig, dataset: Dataset) -> Path:
+def free_folder(config: TrainConfig, dataset: Dataset) -> Path:
     """Make a folder of the next free number: of two processes that start at once, each gets its own."""
     make_folder(Path("runs"))
     number = 1
