@@ -1,5 +1,6 @@
 """What `SeedProcess` runs: one seed, until it has ended or standard input is closed."""
 
+import os
 import signal
 import sys
 import threading
@@ -37,7 +38,7 @@ def main(folder: str, seed: str, root: str, tensorboard: str) -> int:
 
 
 def _stop_with_input() -> None:
-    sys.stdin.buffer.read()
+    os.read(sys.stdin.fileno(), 1)  # unbuffered: a lock on sys.stdin would be in the way when the interpreter ends
     signal.raise_signal(signal.SIGINT)
 
 

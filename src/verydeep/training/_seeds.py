@@ -111,7 +111,8 @@ def _work_off(
                     seed = waiting.pop(0)
                     running[seed] = SeedProcess(seeds.path, seed, root, tensorboard)
                 for seed in [seed for seed, process in running.items() if process.has_ended]:
-                    if problem := running.pop(seed).problem:
+                    problem = running.pop(seed).problem
+                    if problem and not seeds.has_ended(seed):
                         failed[seed] = problem
                 if interrupt.requested:
                     for process in running.values():

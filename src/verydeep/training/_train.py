@@ -62,11 +62,8 @@ def train(
         if world.rank == 0:
             refuse_taken(run.path)
         with _alone(run, world):
-            if world.rank == 0:
-                remember(run, dataset)
-                Run.create(run.path, config, model, {"own": own, "data": fingerprint(dataset)})
-            world.wait()
-            return _fit(run, model, dataset, world, report or Report())
+            facts = {"own": own, "data": fingerprint(dataset)}
+            return _fit(run, model, dataset, world, report or Report(), facts)
 
 
 def resume(
@@ -109,10 +106,22 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     return create_model(config.model.name, **overrides)
 
 
-def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> Run:
+def _fit(
+    run: Run,
+    model: nn.Module,
+    dataset: Dataset,
+    world: World,
+    report: Report,
+    facts: dict[str, Any] | None = None,
+) -> Run:
+    """Train to the end; with `facts` the run is new, and its folder is filled once everything fits together."""
     if run.config.checkpoint_activations:
         _recompute(model)
+    report = report if world.rank == 0 else Report()
     trainer = Trainer(run, model.to(world.device), dataset, world, report)
+    if facts is not None and world.rank == 0:
+        remember(run, dataset)
+        Run.create(run.path, run.config, model, facts)
     try:
         if world.rank == 0:
             _start(run, trainer, report)
