@@ -1,5 +1,6 @@
 """Which classes a network takes for which."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ class Confusion:
     @property
     def accuracy(self) -> float:
         """Share of samples classified right."""
-        return float(self.counts.diagonal().sum() / self.counts.sum())
+        return int(self.counts.diagonal().sum()) / self.samples
 
     @property
     def class_accuracy(self) -> list[float | None]:
@@ -53,7 +54,7 @@ class Confusion:
         """Plain values, for JSON."""
         return {
             "samples": self.samples,
-            "loss": self.loss if torch.isfinite(torch.tensor(self.loss)) else None,
+            "loss": self.loss if math.isfinite(self.loss) else None,
             "accuracy": self.accuracy,
             "classes": list(self.classes),
             "class_accuracy": self.class_accuracy,

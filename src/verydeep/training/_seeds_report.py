@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from verydeep.training._report import clock, describe
+from verydeep.training._run import Run
 from verydeep.training._seeds_folder import Seeds
 
 if TYPE_CHECKING:
@@ -60,26 +61,34 @@ class SeedsTable(SeedsReport):
         self.live.stop()
 
     def _table(self, running: Collection[int], failed: Mapping[int, str]) -> "Table":
-        from rich.markup import escape
         from rich.table import Table
 
         table = Table("seed", "status", "epoch", "loss", "accuracy", "valid", "test", "time")
         runs = self.seeds.runs
         for seed in self.seeds.seeds:
-            summary = runs[seed].summary if seed in runs else None
-            status = (
-                f"failed: {escape(failed[seed])}" if seed in failed else "training" if seed in running else "waiting"
-            )
-            metrics = runs[seed].metrics if seed in runs else []
-            line = metrics[-1] if metrics else {}
-            numbers = [line.get("loss"), *(line.get(f"{name}accuracy") for name in ("", "valid_", "test_"))]
-            formats = ("{:.4g}", "{:.2%}", "{:.2%}", "{:.2%}")
-            cells = ["" if value is None else f.format(value) for f, value in zip(formats, numbers, strict=True)]
-            epochs = f"{len(metrics)}/{self.seeds.config.epochs}"
-            table.add_row(
-                str(seed), summary["status"] if summary else status, epochs, *cells, clock(line.get("seconds", 0))
-            )
+            status = f"failed: {failed[seed]}" if seed in failed else "training" if seed in running else "waiting"
+            table.add_row(*self._cells(seed, status, runs.get(seed)))
         return table
+
+    def _cells(self, seed: int, status: str, run: Run | None) -> list[str]:
+        from rich.markup import escape
+
+        metrics = run.metrics if run else []
+        line = metrics[-1] if metrics else {}
+        if run and run.summary:
+            status = run.summary["status"]
+        elif run and status == "waiting":
+            status = "saved"
+        accuracies = [line.get(f"{name}accuracy") for name in ("", "valid_", "test_")]
+        loss = line.get("loss")
+        return [
+            str(seed),
+            escape(status),
+            f"{len(metrics)}/{self.seeds.config.epochs}",
+            "" if loss is None else f"{loss:.4g}",
+            *("" if share is None else f"{share:.2%}" for share in accuracies),
+            clock(line.get("seconds", 0)),
+        ]
 
 
 def make_seeds_report(quiet: bool) -> SeedsReport:
