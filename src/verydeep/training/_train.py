@@ -16,6 +16,7 @@ from verydeep.lock import alone
 from verydeep.models import Network, create_model
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
+from verydeep.training._data import remember
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
@@ -57,7 +58,7 @@ def train(
         model = make_model(config, dataset) if model is None else model
         if path is None and world.size > 1:
             raise UserError("several processes need to know the run's folder: give it, --run runs/NAME")
-        run = Run(_free(config, dataset) if path is None else Path(path), config)
+        run = Run(free_folder(config, dataset) if path is None else Path(path), config)
         if world.rank == 0:
             refuse_taken(run.path)
         with _alone(run, world):
@@ -116,8 +117,10 @@ def _fit(
     """Train to the end; with `facts` the run is new, and its folder is filled once everything fits together."""
     if run.config.checkpoint_activations:
         _recompute(model)
+    report = report if world.rank == 0 else Report()
     trainer = Trainer(run, model.to(world.device), dataset, world, report)
     if facts is not None and world.rank == 0:
+        remember(run, dataset)
         Run.create(run.path, run.config, model, facts)
     try:
         if world.rank == 0:
@@ -171,7 +174,7 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def _free(config: TrainConfig, dataset: Dataset) -> Path:
+def free_folder(config: TrainConfig, dataset: Dataset) -> Path:
     """Make a folder of the next free number: of two processes that start at once, each gets its own."""
     make_folder(Path("runs"))
     number = 1
