@@ -1,0 +1,5 @@
+"""Pictures of results: what is drawn is computed before, and only drawn here."""
+
+from verydeep.report._curves import plot_curves
+
+__all__ = ["plot_curves"]

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from verydeep.errors import UserError
+from verydeep.report import plot_curves
+
+HIGHWAY = [{"epoch": n, "train_loss": 1 / n, "train_accuracy": 1 - 0.5 / n} for n in range(1, 8)]
+PLAIN = [{"epoch": n, "train_loss": 2.3, "train_accuracy": 0.11} for n in range(1, 8)]
+
+
+def test_every_curve_is_drawn_under_its_name(tmp_path: Path) -> None:
+    plot_curves({"highway, 50 layers": HIGHWAY, "plain, 50 layers": PLAIN}, tmp_path / "both.svg")
+    text = (tmp_path / "both.svg").read_text()
+    assert "highway, 50 layers" in text
+    assert "plain, 50 layers" in text
+    assert text.count("stroke-width: 1.8") >= 4  # two curves and their two samples in the legend
+
+
+def test_equal_curves_give_equal_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        plot_curves({"highway": HIGHWAY}, tmp_path / f"{name}.svg", "train_accuracy", log=False)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_an_epoch_that_diverged_leaves_a_gap(tmp_path: Path) -> None:
+    plot_curves({"bad": [*PLAIN, {"epoch": 8, "train_loss": None}]}, tmp_path / "bad.png")
+    plot_curves({"worse": [{"epoch": 1, "train_loss": None}]}, tmp_path / "worse.png")
+    assert (tmp_path / "worse.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "metric", "name", "message"),
+    [
+        (HIGHWAY, "train_los", "a.png", "did you mean 'train_loss'"),
+        ([], "train_loss", "a.png", "no epoch is complete"),
+        (HIGHWAY, "train_loss", "a.bmp", "must end in .png"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    tmp_path: Path, metrics: list[dict[str, float]], metric: str, name: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        plot_curves({"highway": metrics}, tmp_path / name, metric)
+    assert list(tmp_path.iterdir()) == []
