@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
 
     options = parse(arguments)
     torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
     report = make_report(options.quiet)
     try:
         if options.resume is None:
@@ -45,9 +47,10 @@ def main(arguments: list[str]) -> int:
         else:
             run = resume(options.resume, root=options.root, report=report)
     except Interrupted as stopped:
-        print(f"verydeep: {stopped}", file=sys.stderr)
+        if first:
+            print(f"verydeep: {stopped}", file=sys.stderr)
         return 130
-    if not options.quiet:
+    if first and not options.quiet:
         print(_ending(run))
     return 0
 

@@ -83,18 +83,18 @@ class Trainer:
             self.gradients.clear()
             found = losses(self.forward(x.to(device)), y.to(device))
             (found[0] / self.batches.size(position.batch)).backward()
-            self.gradients.share()
+            last = position.batch + 1 == len(self.batches)
+            look = last or (position.batch + 1) % _LOOK_EVERY == 0
+            stop = self.gradients.share(interrupt.requested, look)
             if config.optim.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
             self.optimiser.step()
 
             totals += found.detach()
             position.batch += 1
-            last = position.batch == len(self.batches)
-            look = last or position.batch % _LOOK_EVERY == 0
             if look and self.world.agree(self._exploded(found[0], len(y))):
                 return "diverged"
-            if (look or self.world.size == 1) and self.world.agree(interrupt.requested):
+            if stop:
                 return "interrupted"
             if look and not last and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
                 self.save()
@@ -103,7 +103,7 @@ class Trainer:
 
     def measure(self, status: Status | None) -> dict[str, Any]:
         """What is known after an epoch."""
-        self.world.same_buffers(self.model)
+        self.world.mean_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
         seen = min(self.position.batch * self.config.batch_size, len(self.dataset.train))
         metrics = {
@@ -140,7 +140,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.world.same_buffers(self.model)
+        self.world.mean_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)
         self._tick()

@@ -1,7 +1,6 @@
 """Starting and continuing runs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -48,16 +47,15 @@ def train(
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
-    with _world(config) as world:
+    world = _world(config)
+    with world.agreed():
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
-        if path is None and world.size > 1:
-            raise UserError("several processes need to know the run's folder: give it, --run runs/NAME")
-        run = Run(_free(config, dataset) if path is None else Path(path), config)
+    run = Run(_free(config, dataset, world) if path is None else Path(path), config)
+    with world.agreed():
         if world.rank == 0:
             Run.create(run.path, config, model)
-        world.wait()
-        return _fit(run, model, dataset, world, report or Report())
+    return _fit(run, model, dataset, world, report or Report())
 
 
 def resume(
@@ -82,10 +80,11 @@ def resume(
         return run
     if model is None and not run.is_network:
         raise UserError(f"{path} trains a module of your own: continue it in Python, resume(path, model=...)")
-    with _world(run.config) as world:
+    world = _world(run.config)
+    with world.agreed():
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
         model = make_model(run.config, dataset) if model is None else model
-        return _fit(run, model, dataset, world, report or Report())
+    return _fit(run, model, dataset, world, report or Report())
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
@@ -101,8 +100,13 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
 
 def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> Run:
     busy = f"{run.path} is being trained by another process"
-    with alone(run.path / "lock", busy, wait=False) if world.rank == 0 else nullcontext():
-        trainer = Trainer(run, model.to(world.device), dataset, world, report)
+    report = report if world.rank == 0 else Report()
+    with ExitStack() as held:
+        with world.agreed():
+            if world.rank == 0:
+                held.enter_context(alone(run.path / "lock", busy, wait=False))
+            trainer = Trainer(run, model.to(world.device), dataset, world, report)
+        _start_together(trainer)
         if world.rank == 0:
             run.keep_epochs(trainer.position.epoch)
             for problem in trainer.problems:
@@ -123,6 +127,13 @@ def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Rep
     return run
 
 
+def _start_together(trainer: Trainer) -> None:
+    world, position = trainer.world, trainer.position
+    if not (world.same(position.epoch) and world.same(position.batch)):
+        raise UserError(f"{trainer.run.path} must be on a disk that all machines share: they read different checkpoints")
+    world.same_start(trainer.model)
+
+
 def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     metrics = run.metrics
     best = max(metrics, key=lambda line: line.get("valid_accuracy") or 0) if "valid_accuracy" in metrics[-1] else None
@@ -130,17 +141,13 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def _free(config: TrainConfig, dataset: Dataset) -> Path:
-    names = (Path("runs") / f"{config.model.name}-{dataset.name}-{number}" for number in count(1))
-    return next(path for path in names if not path.exists())
+def _free(config: TrainConfig, dataset: Dataset, world: World) -> Path:
+    name = f"{config.model.name}-{dataset.name}"
+    number = next(number for number in count(1) if not (Path("runs") / f"{name}-{number}").exists())
+    return Path("runs") / f"{name}-{world.first(number)}"
 
 
-@contextmanager
-def _world(config: TrainConfig) -> Iterator[World]:
+def _world(config: TrainConfig) -> World:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    world = World.join(config.device)
-    try:
-        yield world
-    finally:
-        world.leave()
+    return World.join(config.device)
