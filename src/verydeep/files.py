@@ -9,6 +9,7 @@ from pathlib import Path
 from verydeep.errors import UserError
 
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_PARTIAL = ".partial"
 
 
 def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
@@ -20,7 +21,7 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
     """
     make_folder(path.parent)
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PARTIAL)
         partial = Path(name)
         try:
             os.close(descriptor)
@@ -36,6 +37,11 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def partial_files(folder: Path) -> list[Path]:
+    """What `write_whole` leaves when the process is killed in the middle of it."""
+    return list(folder.glob(f".*{_PARTIAL}"))
 
 
 def make_folder(folder: Path) -> None:

@@ -33,6 +33,18 @@ class Train:
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
+@dataclass(frozen=True)
+class Resume:
+    """Continue a run, exactly as it would have gone on."""
+
+    resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]
+    """The run's folder."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    quiet: bool = False
+    """Print nothing but errors."""
+
+
 def main(arguments: list[str]) -> int:
     """Run the command."""
     import torch
@@ -42,10 +54,12 @@ def main(arguments: list[str]) -> int:
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
     report = make_report(options.quiet)
     try:
-        if options.resume is None:
+        if isinstance(options, Train):
             run = train(options.settings, options.run, root=options.root, report=report)
-        else:
+        elif (run := Run.load(options.resume)).summary is None:
             run = resume(options.resume, root=options.root, report=report)
+        elif first and not options.quiet:
+            print(f"{run.path} has ended already")
     except Interrupted as stopped:
         if first:
             print(f"verydeep: {stopped}", file=sys.stderr)
@@ -55,14 +69,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def parse(arguments: list[str]) -> Train:
+def parse(arguments: list[str]) -> Train | Resume:
     """The options, on top of the configuration file if there is one."""
+    if any(argument.partition("=")[0] == "--resume" for argument in arguments):
+        resumed, others = tyro.cli(Resume, prog="verydeep train", args=arguments, return_unknown_args=True)
+        if others:
+            raise UserError(f"--resume continues a run as it was; it does not take {' '.join(others)}")
+        return resumed
     settings = TrainConfig()
     if arguments and not arguments[0].startswith("-"):
         settings = read_config(Path(arguments[0]))
     options = tyro.cli(Train, prog="verydeep train", args=arguments, default=Train(settings=settings))
-    if options.resume is not None and len(arguments) > 2 + options.quiet + 2 * (options.root is not None):
-        raise UserError("--resume continues a run as it was; no other setting can be given with it")
+    if options.config is not None and arguments[0].startswith("-"):
+        raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
     return options
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
 from verydeep.config import from_dict, to_dict
@@ -28,7 +28,7 @@ def save_pretrained(model: Network, directory: str | Path) -> None:
 def save_weights(model: nn.Module, path: Path) -> None:
     """Write a module's parameters and buffers as safetensors."""
     weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    write_whole(path, lambda partial: save_file(weights, partial))
+    write_whole(path, save(weights))
 
 
 def architecture(model: Network) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
@@ -36,6 +36,7 @@ class Position:
         seconds: Time spent training so far.
         best: Best validation accuracy so far.
         best_epoch: After how many epochs it was reached.
+        diverged: Whether the loss is beyond hope, so that training has ended.
     """
 
     epoch: int = 0
@@ -45,6 +46,7 @@ class Position:
     seconds: float = 0.0
     best: float = -1.0
     best_epoch: int = 0
+    diverged: bool = False
 
 
 def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
@@ -54,32 +56,40 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
     for index, values in state.items():
         tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    header = {"format": _FORMAT, "position": to_dict(position), "checksum": _checksum(tensors)}
+    header = {"format": _FORMAT, "position": to_dict(position)}
+    header["checksum"] = _checksum(tensors, header["position"])
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
-    write_whole(path, lambda partial: save_file(tensors, partial, {"verydeep": json.dumps(header)}))
+    write_whole(path, save(tensors, {"verydeep": json.dumps(header)}))
     for old in _checkpoints(folder)[_KEPT:]:
         old.unlink(missing_ok=True)
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[Position, list[str]]:
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer
+) -> tuple[Position, dict[Path, str]]:
     """Restore the newest checkpoint that is whole.
 
     Returns:
-        Its position (a fresh one when there is no checkpoint at all), and what was wrong with newer ones.
+        Its position (a fresh one when there is no checkpoint at all), and what is wrong with each newer one.
     """
-    problems: list[str] = []
+    problems: dict[Path, str] = {}
     paths = _checkpoints(folder)
     for path in paths:
         try:
             position, tensors = _read(path)
             _restore(model, optimiser, tensors, path)
         except UserError as error:
-            problems.append(str(error))
+            problems[path] = str(error)
         else:
             return position, problems
     if paths:
-        raise UserError(f"no checkpoint of this run can be used: {'; '.join(problems)}")
+        raise UserError(f"no checkpoint of this run can be used, start a new one: {'; '.join(problems.values())}")
     return Position(), problems
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Rename a damaged checkpoint, so that it is neither used nor counted among those to keep."""
+    return checkpoint.replace(checkpoint.with_suffix(".damaged"))
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -90,15 +100,16 @@ def _checkpoints(folder: Path) -> list[Path]:
 def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:
     try:
         with safe_open(path, "pt") as file:
-            header = json.loads((file.metadata() or {}).get("verydeep", "{}"))
+            header = dict(json.loads((file.metadata() or {}).get("verydeep", "{}")))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, TypeError) as error:
         raise UserError(f"{path} cannot be read ({error})") from error
     if header.get("format") != _FORMAT:
         raise UserError(f"{path} was written by another version (format {header.get('format')}, not {_FORMAT})")
-    if header.get("checksum") != _checksum(tensors):
+    position = header.get("position")
+    if header.get("checksum") != _checksum(tensors, position):
         raise UserError(f"{path} is damaged: its content does not match its checksum")
-    return from_dict(Position, header["position"], str(path)), tensors
+    return from_dict(Position, position, str(path)), tensors
 
 
 def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
@@ -115,9 +126,10 @@ def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[s
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
-def _checksum(tensors: dict[str, Tensor]) -> int:
-    total = 0
-    for name in sorted(tensors):
-        flat = tensors[name].reshape(-1).view(torch.uint8) if tensors[name].numel() else tensors[name].reshape(-1)
-        total = zlib.crc32(flat.numpy().data, zlib.crc32(name.encode(), total))
+def _checksum(tensors: dict[str, Tensor], position: object) -> int:
+    total = zlib.crc32(json.dumps(position).encode())
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
+        if tensor.numel():
+            total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
     return total

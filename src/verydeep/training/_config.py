@@ -1,5 +1,6 @@
 """Everything a training run is made of: what a TOML file says and the command line may change."""
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -65,9 +66,11 @@ class OptimConfig:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        _require("optim.lr", self.lr, self.lr > 0, "more than 0")
+        _require("optim.lr", self.lr, 0 < self.lr < math.inf, "more than 0, and finite")
         _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "from 0 to below 1")
         _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+        _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
+        _require("optim.classifier_decay", self.classifier_decay, self.classifier_decay >= 0, "0 or more")
         _require("optim.clip", self.clip, self.clip is None or self.clip > 0, "more than 0")
         if self.nesterov and self.momentum == 0:
             raise UserError("optim.nesterov needs a momentum above 0")
@@ -144,7 +147,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
-        _require("seed", self.seed, self.seed >= 0, "0 or more")
+        _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")
         _require("explosion", self.explosion, self.explosion > 1, "more than 1")
         _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")

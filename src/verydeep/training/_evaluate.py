@@ -32,13 +32,14 @@ def evaluate(
         world: Who shares the work.
         forward: Computes the logits in place of the model itself (compiled, in another precision).
     """
+    forward = model if forward is None else forward  # a compiled module cannot be asked whether it is true
     training = model.training
     model.eval()
     totals = torch.zeros(2, dtype=torch.float64, device=world.device)
     try:
         with torch.inference_mode():
             for x, y in Batches(_part(split, world), _BATCH, seed=0, shuffle=False).epoch(0):
-                totals += losses((forward or model)(x.to(world.device)), y.to(world.device))
+                totals += losses(forward(x.to(world.device)), y.to(world.device))
     finally:
         model.train(training)
     loss, correct = world.total(totals).tolist()

@@ -54,24 +54,29 @@ class Trainer:
 
     def fit(self, interrupt: Interrupt) -> Status:
         """Train from the last checkpoint to the end."""
-        position, config = self.position, self.config
-        self.report.start(self.run, position, len(self.batches))
-        if position == Position():
+        self.report.start(self.run, self.position, len(self.batches))
+        if self.position == Position():
             self.save()  # initial weights of a module of the user's own could not be made again
-        while position.epoch < config.epochs:
-            status = self.train_epoch(interrupt)
-            if status == "interrupted":
+        while (status := self.ended()) is None:
+            if not self.train_epoch(interrupt):
                 self.save()
-                return status
-            self.finish_epoch(self.measure(status))
-            if status is not None:
-                return status
-            if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
-                return "stopped early"
-        return "finished"
+                return "interrupted"
+            self.finish_epoch(self.measure())
+        return status
 
-    def train_epoch(self, interrupt: Interrupt) -> Status | None:
-        """The rest of the present epoch, one step a batch."""
+    def ended(self) -> Status | None:
+        """How training ended, if it has; it follows from the position, so that it survives a kill."""
+        position, config = self.position, self.config
+        if position.diverged:
+            return "diverged"
+        if position.epoch >= config.epochs:
+            return "finished"
+        if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
+            return "stopped early"
+        return None
+
+    def train_epoch(self, interrupt: Interrupt) -> bool:
+        """The rest of the present epoch, one step a batch; False when interrupted before its end."""
         config, position, device = self.config, self.position, self.world.device
         self.model.train()
         totals = self.totals
@@ -93,15 +98,16 @@ class Trainer:
             totals += found.detach()
             position.batch += 1
             if look and self.world.agree(self._exploded(found[0], len(y))):
-                return "diverged"
-            if stop:
-                return "interrupted"
-            if look and not last and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
+                position.diverged = True
+                break
+            if not last and stop:
+                return False
+            if not last and look and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
                 self.save()
             self.report.step(position, found, len(y), self.optimiser.param_groups[0]["lr"])
-        return None
+        return True
 
-    def measure(self, status: Status | None) -> dict[str, Any]:
+    def measure(self) -> dict[str, Any]:
         """What is known after an epoch."""
         self.world.mean_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
@@ -115,7 +121,7 @@ class Trainer:
         splits = {"train": self.config.evaluate_train, "valid": True, "test": self.config.evaluate_test}
         for name, wanted in splits.items():
             split = getattr(self.dataset, name)
-            if wanted and split is not None and status != "diverged":
+            if wanted and split is not None and not self.position.diverged:
                 result = evaluate(self.model, split, self.world, self.forward)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
         self._tick()
@@ -127,13 +133,12 @@ class Trainer:
         position = self.position
         position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
         self.totals.zero_()
-        accuracy = metrics.get("valid_accuracy") or 0.0
-        best = accuracy > position.best
+        best = metrics.get("valid_accuracy", -1.0) > position.best
         if best:
-            position.best, position.best_epoch = accuracy, position.epoch
+            position.best, position.best_epoch = metrics["valid_accuracy"], position.epoch
         if self.world.rank == 0:
             self.run.append(metrics)
-            if best or self.dataset.valid is None:
+            if best or (self.dataset.valid is None and not position.diverged):
                 save_weights(self.model, self.run.path / "model.safetensors")
         self.save()
         self.report.epoch(metrics)

@@ -11,7 +11,7 @@ from verydeep.training._run import Run
 
 
 class Report:
-    """Silent; the base of the others."""
+    """Silent but for warnings; the base of the others."""
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         """Training begins or goes on."""
@@ -21,6 +21,10 @@ class Report:
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         """One epoch is done."""
+
+    def warn(self, message: str) -> None:
+        """Something went wrong that training could mend."""
+        print(f"verydeep: {message}", file=sys.stderr)
 
     def close(self) -> None:
         """Training has ended, however it did."""

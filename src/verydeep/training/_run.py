@@ -1,6 +1,6 @@
 """A run is a folder.
 
-config.json        the network's architecture and the resolved training configuration
+config.json        the network's architecture, the resolved training configuration, what the data looked like
 environment.json   versions, machine, threads, git commit
 metrics.jsonl      one line an epoch
 model.safetensors  the weights: best on validation data, or the last where there is none
@@ -10,6 +10,7 @@ events.log         when it started, was resumed and stopped
 """
 
 import json
+import os
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch import nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder, write_whole
+from verydeep.files import cannot_write, make_folder, partial_files, write_whole
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training._environment import environment
@@ -34,16 +35,22 @@ class Run:
         self.path, self.config = path, config
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, model: nn.Module) -> "Run":
-        """Make the folder; one that has anything in it is refused."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UserError(f"{path} is there already; choose another with --run, or continue it with --resume {path}")
+    def create(cls, path: Path, config: TrainConfig, model: nn.Module, facts: dict[str, Any]) -> "Run":
+        """Fill the folder; it is a run from the moment it has a config.json.
+
+        Args:
+            path: The folder; `refuse_taken` says which are refused.
+            config: The resolved configuration.
+            model: Its architecture is noted if it is one of our networks.
+            facts: What else config.json says.
+        """
+        refuse_taken(path)
         make_folder(path)
-        run = cls(path, config)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
+        saved = network | {"training": to_dict(config)} | facts
         write_whole(path / "environment.json", json.dumps(environment(), indent=1) + "\n")
-        write_whole(path / "config.json", json.dumps(network | {"training": to_dict(config)}, indent=1) + "\n")
-        return run
+        write_whole(path / "config.json", json.dumps(saved, indent=1) + "\n")
+        return cls(path, config)
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
@@ -53,6 +60,11 @@ class Run:
         if not isinstance(saved, dict) or saved.get("format") != FORMAT or "training" not in saved:
             raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that config.json says."""
+        return dict(_read_json(self.path / "config.json", ""))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -70,7 +82,7 @@ class Run:
     @property
     def is_network(self) -> bool:
         """Whether the run trains one of our networks, and not a module of the user's own."""
-        return _read_json(self.path / "config.json", "")["architecture"] is not None
+        return self.facts["architecture"] is not None
 
     @cached_property
     def model(self) -> Network:
@@ -78,6 +90,8 @@ class Run:
         if not self.is_network:
             raise UserError(f"{self.path} trained a module of your own: make it, and use load_weights(module, path)")
         if not (self.path / "model.safetensors").exists():
+            if self.summary is not None:
+                raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
             raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
         return from_pretrained(self.path)
 
@@ -91,6 +105,11 @@ class Run:
         if (self.path / "metrics.jsonl").exists():
             write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
 
+    def remove_partial_files(self) -> None:
+        """Remove what a killed process left half written."""
+        for file in partial_files(self.path) + partial_files(self.path / "checkpoint"):
+            file.unlink(missing_ok=True)
+
     def log(self, event: str) -> None:
         """Add a line to events.log."""
         self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
@@ -103,8 +122,21 @@ class Run:
         try:
             with (self.path / name).open("a") as file:
                 file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path / name, error) from error
+
+
+def refuse_taken(path: Path) -> None:
+    """A new run needs a folder that is not there, or empty but for what a start that was killed at once left."""
+    if path.is_dir():
+        left = {path / "lock", path / "environment.json", *partial_files(path)}
+        taken = any(file not in left for file in path.iterdir())
+    else:
+        taken = path.exists()
+    if taken:
+        raise UserError(f"{path} is there already; choose another with --run, or continue it with --resume {path}")
 
 
 def _read_json(path: Path, hint: str) -> Any:  # noqa: ANN401

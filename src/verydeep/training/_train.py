@@ -1,7 +1,7 @@
 """Starting and continuing runs."""
 
 from contextlib import ExitStack
-from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,16 @@ from torch import nn
 
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
+from verydeep.training._checkpoint import set_aside
 from verydeep.training._config import TrainConfig
+from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
-from verydeep.training._run import Run
+from verydeep.training._run import Run, refuse_taken
 from verydeep.training._world import World
 
 
@@ -48,14 +51,17 @@ def train(
         report: What people see; nothing unless given.
     """
     world = _world(config)
+    own = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
+    number = 0
     with world.agreed():
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
-    run = Run(_free(config, dataset, world) if path is None else Path(path), config)
-    with world.agreed():
-        if world.rank == 0:
-            Run.create(run.path, config, model)
-    return _fit(run, model, dataset, world, report or Report())
+        name = f"{config.model.name}-{dataset.name}"
+        if path is None and world.rank == 0:
+            number = _make_free_folder(name)
+    run = Run(Path("runs") / f"{name}-{world.first(number)}" if path is None else Path(path), config)
+    facts = {"own": own, "data": fingerprint(dataset)}
+    return _fit(run, model, dataset, world, report or Report(), facts)
 
 
 def resume(
@@ -78,11 +84,14 @@ def resume(
     run = Run.load(path)
     if run.summary is not None:
         return run
-    if model is None and not run.is_network:
-        raise UserError(f"{path} trains a module of your own: continue it in Python, resume(path, model=...)")
+    for name, given in (("model", model), ("dataset", dataset)):
+        if given is None and name in run.facts.get("own", ()):
+            raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
     world = _world(run.config)
     with world.agreed():
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
+        if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
+            raise UserError(f"{path}: the data has changed ({changed}); put it back as it was, or start a new run")
         model = make_model(run.config, dataset) if model is None else model
     return _fit(run, model, dataset, world, report or Report())
 
@@ -92,26 +101,41 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     torch.manual_seed(config.seed)
     shape = tuple(dataset.train.x.shape[1:])
     overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
-    model = create_model(config.model.name, **overrides)
-    if config.checkpoint_activations:
-        model.checkpoint_activations()
-    return model
+    return create_model(config.model.name, **overrides)
 
 
-def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> Run:
-    busy = f"{run.path} is being trained by another process"
+def _fit(
+    run: Run,
+    model: nn.Module,
+    dataset: Dataset,
+    world: World,
+    report: Report,
+    facts: dict[str, Any] | None = None,
+) -> Run:
+    """Train to the end; with `facts` the run is new, and its folder is filled once everything fits together."""
     report = report if world.rank == 0 else Report()
     with ExitStack() as held:
         with world.agreed():
             if world.rank == 0:
+                if facts is not None:
+                    refuse_taken(run.path)
+                busy = f"{run.path} is being trained by another process"
                 held.enter_context(alone(run.path / "lock", busy, wait=False))
+            if run.config.checkpoint_activations:
+                _recompute(model)
             trainer = Trainer(run, model.to(world.device), dataset, world, report)
-        _start_together(trainer)
+            if facts is not None and world.rank == 0:
+                Run.create(run.path, run.config, model, facts)
+        _start_alike(trainer)
+        return _fit_alone(trainer, report)
+
+
+def _fit_alone(trainer: Trainer, report: Report) -> Run:
+    """The run's folder is this training's alone."""
+    run, world = trainer.run, trainer.world
+    try:
         if world.rank == 0:
-            run.keep_epochs(trainer.position.epoch)
-            for problem in trainer.problems:
-                run.log(f"skipped a checkpoint: {problem}")
-            run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
+            _start(run, trainer, report)
         try:
             with interruptible() as interrupt:
                 status = trainer.fit(interrupt)
@@ -122,29 +146,63 @@ def _fit(run: Run, model: nn.Module, dataset: Dataset, world: World, report: Rep
         if status == "interrupted":
             raise Interrupted(run)
         if world.rank == 0:
-            run.finish(_summary(run, status, model))
-        world.wait()
+            run.finish(_summary(run, status, trainer.model))
+    except UserError as error:
+        if isinstance(error.__cause__, OSError):
+            raise UserError(f"{error}; nothing older is lost, go on: verydeep train --resume {run.path}") from error
+        raise
+    world.wait()
     return run
 
 
-def _start_together(trainer: Trainer) -> None:
+def _start_alike(trainer: Trainer) -> None:
+    """Every process from the same position and the same weights."""
     world, position = trainer.world, trainer.position
-    if not (world.same(position.epoch) and world.same(position.batch)):
-        raise UserError(f"{trainer.run.path} must be on a disk that all machines share: they read different checkpoints")
+    alike = world.same(position.epoch) and world.same(position.batch)
+    with world.agreed():
+        if not alike:
+            raise UserError(f"the processes read different checkpoints: {trainer.run.path} must be on a disk they share")
     world.same_start(trainer.model)
+
+
+def _start(run: Run, trainer: Trainer, report: Report) -> None:
+    """Bring the folder in line with the checkpoint that training goes on from."""
+    run.remove_partial_files()
+    run.keep_epochs(trainer.position.epoch)
+    for checkpoint, problem in trainer.problems.items():
+        set_aside(checkpoint)
+        run.log(f"skipped a checkpoint: {problem}")
+        report.warn(f"{problem}; going on from the one before, after {trainer.position.epoch} epochs")
+    run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
+
+
+def _recompute(model: nn.Module) -> None:
+    if not isinstance(model, Network):
+        raise UserError("checkpoint_activations is for our networks; a module of your own must recompute them itself")
+    model.checkpoint_activations()
 
 
 def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     metrics = run.metrics
-    best = max(metrics, key=lambda line: line.get("valid_accuracy") or 0) if "valid_accuracy" in metrics[-1] else None
+    best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
     parameters = sum(p.numel() for p in model.parameters())
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def _free(config: TrainConfig, dataset: Dataset, world: World) -> Path:
-    name = f"{config.model.name}-{dataset.name}"
-    number = next(number for number in count(1) if not (Path("runs") / f"{name}-{number}").exists())
-    return Path("runs") / f"{name}-{world.first(number)}"
+def _make_free_folder(name: str) -> int:
+    """Make a folder of the next free number: of two commands that start at once, each gets its own."""
+    make_folder(Path("runs"))
+    number = 1
+    while True:
+        path = Path("runs") / f"{name}-{number}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        else:
+            return number
 
 
 def _world(config: TrainConfig) -> World:
