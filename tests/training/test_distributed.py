@@ -11,7 +11,7 @@ from runpy import run_path
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 import verydeep
 from verydeep.training import Run, World

@@ -11,6 +11,7 @@ from verydeep.errors import UserError, unknown
 
 _COMMANDS = {
     "data": "list, get, check and show the known datasets",
+    "demo": "train a plain and a highway network of 50 layers side by side",
     "models": "list the networks that can be created by name",
     "train": "train a network, from a configuration file or a few options",
 }
