@@ -11,6 +11,7 @@ from verydeep.errors import UserError, unknown
 
 _COMMANDS = {
     "data": "list, get, check and show the known datasets",
+    "demo": "train a plain and a highway network of 50 layers side by side",
     "eval": "measure a run's network on its own or other data, class by class",
     "export": "write a run's network as ONNX, checked against the original",
     "models": "list the networks that can be created by name",

@@ -1,10 +1,12 @@
 """Training: runs that can be killed at any instant and continued bit for bit."""
 
+from verydeep.training._checkpoint import Position
 from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
 from verydeep.training._confusion import Confusion, confusion
 from verydeep.training._data import RunData, load_data
 from verydeep.training._evaluate import Evaluation, evaluate
-from verydeep.training._report import Bar, Lines, Report, clock, make_report
+from verydeep.training._interrupt import Interrupt, interruptible
+from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
 from verydeep.training._run import Run
 from verydeep.training._runs import RunInfo, list_runs
 from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
@@ -18,10 +20,12 @@ __all__ = [
     "Bar",
     "Confusion",
     "Evaluation",
+    "Interrupt",
     "Interrupted",
     "Lines",
     "ModelConfig",
     "OptimConfig",
+    "Position",
     "Report",
     "Run",
     "RunData",
@@ -35,7 +39,9 @@ __all__ = [
     "World",
     "clock",
     "confusion",
+    "describe",
     "evaluate",
+    "interruptible",
     "list_runs",
     "load_data",
     "make_model",

@@ -1,0 +1,77 @@
+"""What the demo shows while it trains: a live table for people, a line an epoch for files."""
+
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from verydeep.experiments import Epoch, Step
+from verydeep.training import clock, describe
+
+
+class LineView(AbstractContextManager["LineView"]):
+    """A line for every epoch."""
+
+    def __init__(self, epochs: dict[str, int]) -> None:
+        self.epochs = epochs
+
+    def show(self, event: Step | Epoch) -> None:
+        """Print what is worth a line."""
+        if isinstance(event, Epoch):
+            print(f"{event.name:<8} {describe(event.metrics, self.epochs[event.name])}", flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing to tidy up."""
+
+
+class LiveView(LineView):
+    """Both networks in a table that is redrawn."""
+
+    def __init__(self, epochs: dict[str, int]) -> None:
+        super().__init__(epochs)
+        self.began = time.monotonic()
+        self.done = dict.fromkeys(epochs, 0.0)
+        self.batch = dict.fromkeys(epochs, ("", ""))
+        self.whole = dict.fromkeys(epochs, ("", "", ""))
+        self.live = Live(self._table(), console=Console(highlight=False), refresh_per_second=8)
+
+    def __enter__(self) -> "LiveView":
+        self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.live.update(self._table())
+        self.live.stop()
+
+    def show(self, event: Step | Epoch) -> None:
+        """Take in what happened; the table is redrawn by itself."""
+        if isinstance(event, Step):
+            self.done[event.name] = event.done
+            self.batch[event.name] = (f"{event.loss:.4f}", f"{event.accuracy:.0%}")
+        else:
+            self.done[event.name] = event.metrics["epoch"]
+            names = ("train_loss", "train_accuracy", "test_accuracy")
+            loss, *right = (event.metrics.get(name) for name in names)
+            shown = ["diverged" if loss is None else f"{loss:.4f}", *("" if r is None else f"{r:.2%}" for r in right)]
+            self.whole[event.name] = (shown[0], shown[1], shown[2])
+        self.live.update(self._table())
+
+    def _table(self) -> Table:
+        table = Table("network", "", "epoch", "batch loss", "right", "train loss", "train", "test", "left", box=None)
+        for name, epochs in self.epochs.items():
+            bar = ProgressBar(epochs, self.done[name], width=16)
+            epoch = f"{min(int(self.done[name]) + 1, epochs)}/{epochs}"
+            table.add_row(name, bar, epoch, *self.batch[name], *self.whole[name], self._left(name))
+        return table
+
+    def _left(self, name: str) -> str:
+        done, spent = self.done[name], time.monotonic() - self.began
+        return clock(spent * (self.epochs[name] - done) / done) if done else ""

@@ -1,0 +1,65 @@
+"""The demo: a plain and a highway network of 50 layers, side by side."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from verydeep.data import DataConfig, load_dataset
+from verydeep.errors import UserError
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+
+_STUCK = 0.95  # a loss of this share of a blind guess's is no learning
+
+
+def demo_configs(data: str) -> dict[str, TrainConfig]:
+    """Each network with the settings that suit it: those of configs/plain50-mnist.toml and highway50-mnist.toml.
+
+    Args:
+        data: `mnist`, or `digits`, which is so small that it takes more epochs.
+    """
+    shared = TrainConfig(
+        data=DataConfig(data),
+        schedule=ScheduleConfig("exponential", 0.8),
+        epochs=5,
+        evaluate_train=True,
+        threads=1,
+        device="cpu",
+    )
+    if data == "digits":
+        shared = replace(shared, schedule=ScheduleConfig("exponential", 0.97), epochs=60)
+    plain = replace(shared, model=ModelConfig("plain-mlp", depth=50), optim=OptimConfig(lr=0.003))
+    highway = replace(shared, model=ModelConfig("highway-mlp", depth=50, gate_bias=-3.0), optim=OptimConfig(lr=0.2))
+    return {"plain": plain, "highway": highway}
+
+
+def demo_data(root: Path | None) -> tuple[str, str]:
+    """Which data the demo can have, and why it is not MNIST if it is not."""
+    try:
+        load_dataset("mnist", root)
+    except UserError as error:
+        return "digits", str(error).splitlines()[0]
+    return "mnist", ""
+
+
+def verdict(plain: dict[str, Any], highway: dict[str, Any], classes: int = 10) -> str:
+    """What happened, in words, from the last metrics of both networks."""
+    losses = {"plain": plain.get("train_loss"), "highway": highway.get("train_loss")}
+    guess = math.log(classes)
+    states = {name: _state(loss, guess) for name, loss in losses.items()}
+    if "learns" not in states.values():
+        return f"Neither network learnt: the plain one {states['plain']}, the highway one {states['highway']}."
+    for name, other in (("plain", "highway"), ("highway", "plain")):
+        if states[name] != "learns":
+            return f"The {name} network {states[name]}; the {other} network learns."
+    better, worse = sorted(losses, key=lambda name: losses[name] or 0.0)
+    factor = (losses[worse] or 0.0) / max(losses[better] or 0.0, 1e-12)
+    if factor < 1.2:
+        return "Both networks learn, and neither is clearly ahead."
+    return f"Both networks learn, but the {worse} one's loss is still {factor:.1f} times that of the {better} one."
+
+
+def _state(loss: float | None, guess: float) -> str:
+    if loss is None or not math.isfinite(loss):
+        return "diverged"
+    return f"is stuck at a blind guess (loss {guess:.2f})" if loss > _STUCK * guess else "learns"

@@ -1,0 +1,126 @@
+"""Networks trained side by side, one process and one thread each."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, set_flush_denormal
+
+from verydeep.errors import UserError
+from verydeep.training import Interrupt, Interrupted, Position, Report, Run, TrainConfig, train
+
+_PAUSE = 0.1  # seconds between two messages of a process
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a network is: epochs done, and loss and accuracy of a recent batch."""
+
+    name: str
+    done: float
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What a network's metrics say after an epoch."""
+
+    name: str
+    metrics: dict[str, Any]
+
+
+def train_side_by_side(
+    configs: dict[str, TrainConfig], folder: Path, root: Path | None, interrupt: Interrupt
+) -> Iterator[Step | Epoch]:
+    """Train every network in a process of its own and tell what happens.
+
+    Args:
+        configs: By the name of the network, which is also that of its run in `folder`.
+        folder: Where the runs are put.
+        root: Where known datasets are kept.
+        interrupt: When it is requested, all are asked to stop and save.
+    """
+    started = {name: _start(name, config, folder / name, root) for name, config in configs.items()}
+    open_ends = {connection: name for name, (_, connection) in started.items()}
+    asked = False
+    try:
+        while open_ends:
+            if interrupt.requested and not asked:
+                asked = True
+                _ask_to_stop(started)
+            for connection in wait(list(open_ends), _PAUSE):
+                assert isinstance(connection, Connection)
+                try:
+                    message = connection.recv()
+                except EOFError:  # the process has ended
+                    _check_end(open_ends.pop(connection), started)
+                    continue
+                if isinstance(message, str):
+                    raise UserError(message)
+                yield message
+    finally:
+        if not asked:  # a process that is asked twice does not save
+            _ask_to_stop(started)
+        for process, _ in started.values():
+            process.join()
+
+
+class _Sender(Report):
+    """Tells the parent process, a few times a second."""
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self.name, self.connection, self.sent = name, connection, 0.0
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        self.batches = batches
+
+    def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
+        now = time.monotonic()
+        if now - self.sent >= _PAUSE:
+            self.sent = now
+            loss, right = (found.detach() / samples).tolist()
+            self.connection.send(Step(self.name, position.epoch + position.batch / self.batches, loss, right))
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        self.connection.send(Epoch(self.name, metrics))
+
+
+def _start(name: str, config: TrainConfig, path: Path, root: Path | None) -> tuple[SpawnProcess, Connection]:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_train, args=(name, config, path, root, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _train(name: str, config: TrainConfig, path: Path, root: Path | None, connection: Connection) -> None:
+    """What each process does."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
+    set_flush_denormal(True)
+    try:
+        train(config, path, root=root, report=_Sender(name, connection))
+    except UserError as error:
+        connection.send(str(error))
+    except (Interrupted, BrokenPipeError):  # without the parent there is nobody to train for
+        pass
+
+
+def _ask_to_stop(started: dict[str, tuple[SpawnProcess, Connection]]) -> None:
+    for process, _ in started.values():
+        process.terminate()
+
+
+def _check_end(name: str, started: dict[str, tuple[SpawnProcess, Connection]]) -> None:
+    process = started[name][0]
+    process.join()
+    if process.exitcode not in (0, -15):
+        raise UserError(f"the process that trained the {name} network has ended with code {process.exitcode}")

@@ -1,0 +1,121 @@
+"""The shipped configurations: each can be trained, and says what its source says."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from verydeep.cli._train import read_config
+from verydeep.data import Dataset, Split
+from verydeep.models import create_model
+from verydeep.training import TrainConfig, make_model
+from verydeep.training._optim import make_optimiser
+
+FOLDER = Path(__file__).parents[2] / "configs"
+FILES = sorted(FOLDER.glob("*.toml"))
+SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
+
+# The authors' published code: learning rate, milestones, epochs, weight decay, parameters, gate bias.
+AUTHORS: dict[str, dict[str, Any]] = {
+    "highway-mnist-16": {"lr": 0.01, "milestones": (100, 200), "epochs": 300, "parameters": 38_986, "bias": -1.0},
+    "highway-mnist-32": {"lr": 0.01, "milestones": (100, 200), "epochs": 300, "parameters": 151_690, "bias": -1.0},
+    "highway-19-nin-cifar10": {
+        "lr": 0.025,
+        "milestones": (200, 300, 350),
+        "epochs": 400,
+        "parameters": 2_256_838,
+        "bias": -2.0,
+    },
+    "highway-19-nin-cifar100": {
+        "lr": 0.025,
+        "milestones": (200, 300, 350),
+        "epochs": 400,
+        "parameters": 2_265_928,
+        "bias": -2.0,
+    },
+}
+NAMES = {
+    *AUTHORS,
+    *(f"highway{depth}-mnist" for depth in (10, 20, 50, 100, 1000)),
+    *("plain50-mnist", "fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"),
+    *("nin", "all-cnn-c", "resnet-110", "highway-110"),
+}
+
+
+def read(name: str) -> TrainConfig:
+    return read_config(FOLDER / f"{name}.toml")
+
+
+def dataset_like(name: str) -> Dataset:
+    split = Split(torch.zeros(1, *SHAPES[name]), torch.zeros(1, dtype=torch.int64))
+    return Dataset(name, split, None, split, tuple(map(str, range(100 if name == "cifar100" else 10))))
+
+
+def test_every_network_of_the_paper_has_a_configuration() -> None:
+    assert {path.stem for path in FILES} == NAMES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_model_and_optimiser_can_be_made(path: Path) -> None:
+    config = read_config(path)
+    with torch.device("meta"):
+        model = make_model(config, dataset_like(config.data.source))
+        optimiser = make_optimiser(model, config.optim)
+        logits = model(torch.zeros(2, *SHAPES[config.data.source]))
+    assert logits.shape == (2, 100 if config.data.source == "cifar100" else 10)
+    held = sum(p.numel() for group in optimiser.param_groups for p in group["params"])
+    assert held == sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_configuration_says_where_its_settings_come_from(path: Path) -> None:
+    comment = " ".join(line for line in path.read_text().splitlines() if line.startswith("#"))
+    assert any(word in comment for word in ("authors", "Inferred", "Ours", "ours", "Figure")), comment
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+def test_settings_are_those_of_the_authors_code(name: str) -> None:
+    config, expected = read(name), AUTHORS[name]
+    optim = config.optim
+    assert (optim.name, optim.momentum, optim.nesterov, config.batch_size) == ("sgd", 0.9, True, 100)
+    assert (optim.weight_decay, optim.bias_lr, optim.classifier_decay) == (0.001, 2.0, 10.0)
+    assert (optim.lr, config.epochs) == (expected["lr"], expected["epochs"])
+    assert (config.schedule.name, config.schedule.factor) == ("multistep", 0.1)
+    assert config.schedule.milestones == expected["milestones"]
+    assert config.data.preprocess == "paper"
+    cifar = config.data.source.startswith("cifar")
+    assert (config.data.augment.pad, config.data.augment.mirror) == ((8, True) if cifar else (0, False))
+    with torch.device("meta"):
+        model = make_model(config, dataset_like(config.data.source))
+    assert sum(p.numel() for p in model.parameters()) == expected["parameters"]
+    assert model.config.gate_bias == expected["bias"]
+
+
+@pytest.mark.parametrize("name", ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b", "maxout"])
+def test_networks_of_table_2_are_trained_like_those_of_table_3(name: str) -> None:
+    config, other = read(name), read("highway-19-nin-cifar10")
+    assert (config.optim, config.schedule, config.data) == (other.optim, other.schedule, other.data)
+    assert (config.epochs, config.batch_size) == (other.epochs, other.batch_size)
+
+
+@pytest.mark.parametrize("name", ["resnet-110", "highway-110"])
+def test_the_110_layer_pair_has_one_recipe(name: str) -> None:
+    config = read(name)
+    assert (config.optim.lr, config.optim.weight_decay, config.batch_size) == (0.1, 1e-4, 128)
+    assert (config.epochs, config.schedule.milestones) == (200, (100, 150))
+
+
+@pytest.mark.parametrize("depth", [10, 20, 50, 100, 1000])
+def test_deeper_highways_start_with_gates_more_shut(depth: int) -> None:
+    config = read(f"highway{depth}-mnist")
+    biases = {10: -1.0, 20: -2.0, 50: -3.0, 100: -4.0, 1000: -7.0}
+    assert (config.model.depth, config.model.gate_bias) == (depth, biases[depth])
+    with torch.device("meta"):
+        assert create_model("highway-mlp", **config.model.overrides()).config.width == 50
+
+
+def test_a_configuration_is_plain_toml() -> None:
+    for path in FILES:
+        assert tomllib.loads(path.read_text())["data"]["source"] in SHAPES
