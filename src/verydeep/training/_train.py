@@ -14,7 +14,7 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
-from verydeep.training._checkpoint import set_aside
+from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
 from verydeep.training._fingerprint import differences, fingerprint
@@ -152,6 +152,7 @@ def _start(run: Run, trainer: Trainer, report: Report) -> None:
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
         report.warn(f"{problem}; going on from the one before, after {trainer.position.epoch} epochs")
+    remove_old(run.path / "checkpoint")
     run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
 
 
