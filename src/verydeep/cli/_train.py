@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -69,12 +70,14 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
     several = options.seeds is not None if isinstance(options, Train) else (options.resume / "seeds.json").exists()
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
     try:
         ending = _several(options) if several else _single(options)
     except (Interrupted, SeedsInterrupted) as stopped:
-        print(f"verydeep: {stopped}", file=sys.stderr)
+        if first:
+            print(f"verydeep: {stopped}", file=sys.stderr)
         return 130
-    if not options.quiet:
+    if first and not options.quiet:
         print(ending)
     return 0
 
@@ -88,8 +91,8 @@ def _single(options: Train | Resume) -> str:
         run = train(options.settings, options.run, root=options.root, report=report)
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, report=report)
-    elif not options.quiet:
-        print(f"{run.path} has ended already")
+    else:
+        return f"{run.path} has ended already\n{_ending(run)}"
     return _ending(run)
 
 

@@ -88,19 +88,19 @@ class Trainer:
             self.gradients.clear()
             found = losses(self.forward(x.to(device)), y.to(device))
             (found[0] / self.batches.size(position.batch)).backward()
-            self.gradients.share()
+            last = position.batch + 1 == len(self.batches)
+            look = last or (position.batch + 1) % _LOOK_EVERY == 0
+            stop = self.gradients.share(interrupt.requested, look)
             if config.optim.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
             self.optimiser.step()
 
             totals += found.detach()
             position.batch += 1
-            last = position.batch == len(self.batches)
-            look = last or position.batch % _LOOK_EVERY == 0
             if look and self.world.agree(self._exploded(found[0], len(y))):
                 position.diverged = True
                 break
-            if not last and (look or self.world.size == 1) and self.world.agree(interrupt.requested):
+            if not last and stop:
                 return False
             if not last and look and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
                 self.save()
@@ -109,7 +109,7 @@ class Trainer:
 
     def measure(self) -> dict[str, Any]:
         """What is known after an epoch."""
-        self.world.same_buffers(self.model)
+        self.world.mean_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
         seen = min(self.position.batch * self.config.batch_size, len(self.dataset.train))
         metrics = {
@@ -145,7 +145,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.world.same_buffers(self.model)
+        self.world.mean_buffers(self.model)
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)
         self._tick()

@@ -1,7 +1,6 @@
 """Starting and continuing runs."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -52,18 +51,18 @@ def train(
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
-    with _world(config) as world:
-        own = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
+    world = _world(config)
+    own = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
+    number = 0
+    with world.agreed():
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
-        if path is None and world.size > 1:
-            raise UserError("several processes need to know the run's folder: give it, --run runs/NAME")
-        run = Run(free_folder(config, dataset) if path is None else Path(path), config)
-        if world.rank == 0:
-            refuse_taken(run.path)
-        with _alone(run, world):
-            facts = {"own": own, "data": fingerprint(dataset)}
-            return _fit(run, model, dataset, world, report or Report(), facts)
+        name = f"{config.model.name}-{dataset.name}"
+        if path is None and world.rank == 0:
+            number = make_free_folder(name)
+    run = Run(Path("runs") / f"{name}-{world.first(number)}" if path is None else Path(path), config)
+    facts = {"own": own, "data": fingerprint(dataset)}
+    return _fit(run, model, dataset, world, report or Report(), facts)
 
 
 def resume(
@@ -89,13 +88,13 @@ def resume(
     for name, given in (("model", model), ("dataset", dataset)):
         if given is None and name in run.facts.get("own", ()):
             raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
-    with _world(run.config) as world:
+    world = _world(run.config)
+    with world.agreed():
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
         if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
             raise UserError(f"{path}: the data has changed ({changed}); put it back as it was, or start a new run")
         model = make_model(run.config, dataset) if model is None else model
-        with _alone(run, world):
-            return _fit(run, model, dataset, world, report or Report())
+    return _fit(run, model, dataset, world, report or Report())
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
@@ -115,13 +114,27 @@ def _fit(
     facts: dict[str, Any] | None = None,
 ) -> Run:
     """Train to the end; with `facts` the run is new, and its folder is filled once everything fits together."""
-    if run.config.checkpoint_activations:
-        _recompute(model)
     report = report if world.rank == 0 else Report()
-    trainer = Trainer(run, model.to(world.device), dataset, world, report)
-    if facts is not None and world.rank == 0:
-        remember(run, dataset)
-        Run.create(run.path, run.config, model, facts)
+    with ExitStack() as held:
+        with world.agreed():
+            if world.rank == 0:
+                if facts is not None:
+                    refuse_taken(run.path)
+                busy = f"{run.path} is being trained by another process"
+                held.enter_context(alone(run.path / "lock", busy, wait=False))
+            if run.config.checkpoint_activations:
+                _recompute(model)
+            trainer = Trainer(run, model.to(world.device), dataset, world, report)
+            if facts is not None and world.rank == 0:
+                remember(run, dataset)
+                Run.create(run.path, run.config, model, facts)
+        _start_alike(trainer)
+        return _fit_alone(trainer, report)
+
+
+def _fit_alone(trainer: Trainer, report: Report) -> Run:
+    """The run's folder is this training's alone."""
+    run, world = trainer.run, trainer.world
     try:
         if world.rank == 0:
             _start(run, trainer, report)
@@ -135,13 +148,25 @@ def _fit(
         if status == "interrupted":
             raise Interrupted(run)
         if world.rank == 0:
-            run.finish(_summary(run, status, model))
+            run.finish(_summary(run, status, trainer.model))
     except UserError as error:
         if isinstance(error.__cause__, OSError):
             raise UserError(f"{error}; nothing older is lost, go on: verydeep train --resume {run.path}") from error
         raise
     world.wait()
     return run
+
+
+def _start_alike(trainer: Trainer) -> None:
+    """Every process from the same position and the same weights."""
+    world, position = trainer.world, trainer.position
+    alike = world.same(position.epoch) and world.same(position.batch)
+    with world.agreed():
+        if not alike:
+            raise UserError(
+                f"the processes read different checkpoints: {trainer.run.path} must be on a disk they share"
+            )
+    world.same_start(trainer.model)
 
 
 def _start(run: Run, trainer: Trainer, report: Report) -> None:
@@ -162,11 +187,6 @@ def _recompute(model: nn.Module) -> None:
     model.checkpoint_activations()
 
 
-def _alone(run: Run, world: World) -> AbstractContextManager[None]:
-    busy = f"{run.path} is being trained by another process"
-    return alone(run.path / "lock", busy, wait=False) if world.rank == 0 else nullcontext()
-
-
 def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     metrics = run.metrics
     best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
@@ -174,12 +194,12 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def free_folder(config: TrainConfig, dataset: Dataset) -> Path:
-    """Make a folder of the next free number: of two processes that start at once, each gets its own."""
+def make_free_folder(name: str) -> int:
+    """Make a folder of the next free number: of two commands that start at once, each gets its own."""
     make_folder(Path("runs"))
     number = 1
     while True:
-        path = Path("runs") / f"{config.model.name}-{dataset.name}-{number}"
+        path = Path("runs") / f"{name}-{number}"
         try:
             path.mkdir()
         except FileExistsError:
@@ -187,15 +207,10 @@ def free_folder(config: TrainConfig, dataset: Dataset) -> Path:
         except OSError as error:
             raise cannot_write(path, error) from error
         else:
-            return path
+            return number
 
 
-@contextmanager
-def _world(config: TrainConfig) -> Iterator[World]:
+def _world(config: TrainConfig) -> World:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    world = World.join(config.device)
-    try:
-        yield world
-    finally:
-        world.leave()
+    return World.join(config.device)

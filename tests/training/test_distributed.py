@@ -1,0 +1,231 @@
+"""Two processes that train together: the same result as one, and the same end."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import chdir
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.distributed import TCPStore
+
+import verydeep
+from verydeep.training import Run, World
+from verydeep.training._seed import seed_step
+
+# What every process has at hand; each test adds what it does with it.
+PRELUDE = """
+import os, signal, sys
+from dataclasses import replace
+from pathlib import Path
+import torch
+from torch import nn
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+from verydeep.training import Interrupted, ModelConfig, OptimConfig, TrainConfig, resume, train
+
+RANK = int(os.environ.get("RANK", "0"))
+torch.set_num_threads(1)
+config = TrainConfig(
+    data=DataConfig("digits", validation=101),
+    model=ModelConfig("highway-mlp", depth=4, width=10),
+    optim=OptimConfig(lr=0.1),
+    epochs=2,
+    batch_size=66,  # 1337 samples: the last batch is smaller, and its parts are not equal
+    evaluate_train=True,
+)
+
+class Own(nn.Sequential):
+    passes = 0
+
+    def __init__(self, seed=0, rank=None, act=None):
+        torch.manual_seed(seed)
+        super().__init__(nn.Flatten(), nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10))
+        self.act = act if RANK == rank else None
+
+    def forward(self, x):
+        self.passes += 1
+        if self.passes == 5 and self.act is not None:
+            self.act()
+        return super().forward(x)
+
+def send(name):
+    os.kill(os.getpid(), getattr(signal, name))
+
+def attempt(work):
+    try:
+        work()
+    except Interrupted as stopped:
+        print(stopped)
+    except UserError as error:
+        print("failed:", error)
+        sys.exit(2)
+"""
+ONE_OR_TWO = """
+train(config, "network")
+train(config, "own", model=Own(seed=RANK))
+mean = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64, momentum=1.0), nn.Linear(64, 10))
+train(replace(config, epochs=1, batch_size=1338), "normalised", model=mean)
+"""
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+SOURCE = str(Path(verydeep.__file__).parents[1])  # the package under test, whatever is installed
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
+
+
+def script(folder: Path, code: str) -> Path:
+    path = folder / "script.py"
+    path.write_text(PRELUDE + code)
+    return path
+
+
+def run_alone(folder: Path, code: str) -> None:
+    with chdir(folder):
+        run_path(str(script(folder, code)))
+
+
+def run_together(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Under torchrun, which also ends the others when one fails."""
+    command = [sys.executable, *TORCHRUN, *arguments]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def run_unsupervised(folder: Path, code: str) -> list[tuple[int, str]]:
+    """Exit code and output of each of two processes that nobody ends."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    shared = ENVIRONMENT | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # the store is the one above, so that the port is surely free
+    command = [sys.executable, str(script(folder, code))]
+    processes = [
+        subprocess.Popen(command, cwd=folder, env=shared | {"RANK": rank}, stdout=subprocess.PIPE, text=True)
+        for rank in ("0", "1")
+    ]
+    return [(process.returncode, out) for process in processes for out in [process.communicate()[0]]]
+
+
+def assert_same_result(one: Path, other: Path) -> None:
+    runs = Run.load(one), Run.load(other)
+    metrics = [[{k: v for k, v in line.items() if k != "seconds"} for line in run.metrics] for run in runs]
+    assert len(metrics[0]) == len(metrics[1]) == 2
+    for line, expected in zip(metrics[1], metrics[0], strict=True):
+        assert line == pytest.approx(expected, abs=1e-5)
+    weights = [load_file(run.path / "model.safetensors") for run in runs]
+    for name in weights[0]:
+        torch.testing.assert_close(weights[1][name], weights[0][name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("one")
+    run_alone(folder, ONE_OR_TWO)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Also continues with two processes what one began, and shows that the two can meet more than once."""
+    folder = tmp_path_factory.mktemp("two")
+    run_alone(folder, "attempt(lambda: train(config, 'begun', model=Own(rank=0, act=lambda: send('SIGINT'))))")
+    assert Run.load(folder / "begun").metrics == []
+    done = run_together(folder, script(folder, ONE_OR_TWO + "resume('begun', model=Own())\n"))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_two_processes_give_the_result_of_one(one: Path, two: Path) -> None:
+    assert_same_result(one / "network", two / "network")
+    made_by = [json.loads((folder / "network" / "environment.json").read_text()) for folder in (one, two)]
+    assert [environment["processes"] for environment in made_by] == [1, 2]
+
+
+def test_every_process_starts_from_the_first_ones_weights(one: Path, two: Path) -> None:
+    assert_same_result(one / "own", two / "own")
+
+
+def test_two_processes_continue_what_one_began(one: Path, two: Path) -> None:
+    assert_same_result(one / "own", two / "begun")
+
+
+def test_running_statistics_are_those_of_all_processes(one: Path, two: Path) -> None:
+    # One batch an epoch, and with momentum 1 they are that batch's: each process has seen half of it.
+    expected, found = (load_file(folder / "normalised" / "model.safetensors") for folder in (one, two))
+    assert expected["1.running_mean"].std() > 0.1
+    torch.testing.assert_close(found["1.running_mean"], expected["1.running_mean"], rtol=0, atol=1e-3)
+    assert found["1.num_batches_tracked"] == expected["1.num_batches_tracked"] == 1
+
+
+def test_the_command_prints_once_and_chooses_one_folder(tmp_path: Path) -> None:
+    options = ["train", "--data.source", "digits", "--model.depth", "3", "--epochs", "2", "--threads", "1"]
+    done = run_together(tmp_path, "-m", "verydeep", *options)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["epoch", "epoch", "finished"]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["highway-mlp-digits-1"]
+
+
+def test_a_signal_to_one_process_stops_both_and_saves_once(tmp_path: Path, one: Path) -> None:
+    signalled = "attempt(lambda: train(config, 'run', model=Own(rank=1, act=lambda: send('SIGTERM'))))"
+    done = run_together(tmp_path, script(tmp_path, signalled))
+    assert done.stdout.count("interrupted and saved") == 2  # each process raises Interrupted
+    assert (tmp_path / "run" / "checkpoint" / "000000-00000005.safetensors").exists()
+    assert (tmp_path / "run" / "events.log").read_text().count("interrupted") == 1
+    assert run_together(tmp_path, script(tmp_path, "resume('run', model=Own())")).returncode == 0
+    assert_same_result(one / "own", tmp_path / "run")
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_when_one_process_is_killed_the_other_says_so_and_ends(tmp_path: Path, one: Path, killed: int) -> None:
+    code = f"attempt(lambda: train(config, 'run', model=Own(rank={killed}, act=lambda: send('SIGKILL'))))"
+    ends = run_unsupervised(tmp_path, code)
+    assert ends[killed] == (-9, "")
+    status, out = ends[1 - killed]
+    assert status == 2
+    assert out.startswith(f"failed: process {1 - killed} lost the others")
+    assert out.count("\n") == 1
+    run_alone(tmp_path, "resume('run', model=Own())")
+    assert_same_result(one / "own", tmp_path / "run")
+
+
+def test_torchrun_ends_when_one_process_fails(tmp_path: Path) -> None:
+    fails = "def fail():\n    raise MemoryError\ntrain(config, 'run', model=Own(rank=1, act=fail))\n"
+    assert run_together(tmp_path, script(tmp_path, fails)).returncode == 1
+
+
+def test_what_fails_in_one_process_before_training_is_said_once(tmp_path: Path) -> None:
+    elsewhere = "if RANK == 1: config = replace(config, data=DataConfig('nothing.csv'))\n"
+    ends = run_unsupervised(tmp_path, elsewhere + "attempt(lambda: train(config, 'run'))")
+    assert [code for code, _ in ends] == [2, 2]
+    assert "nothing.csv" in ends[1][1]
+    assert ends[0][1] == ""
+
+
+def test_what_fails_in_every_process_is_said_once(tmp_path: Path) -> None:
+    ends = run_unsupervised(tmp_path, "attempt(lambda: train(replace(config, batch_size=65), 'run'))")
+    assert [code for code, _ in ends] == [2, 2]
+    assert "65 cannot be shared by 2 processes" in ends[0][1]
+    assert ends[1][1] == ""
+
+
+def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -> None:
+    run_alone(tmp_path, "attempt(lambda: train(config, 'run', model=Own(rank=0, act=lambda: send('SIGINT'))))")
+    elsewhere = (
+        "import shutil\n"
+        "if RANK == 1:\n"
+        "    os.chdir(shutil.copytree('.', 'elsewhere'))\n"
+        "    shutil.rmtree('run/checkpoint')\n"
+        "attempt(lambda: resume('run', model=Own()))"
+    )
+    ends = run_unsupervised(tmp_path, elsewhere)
+    assert [code for code, _ in ends] == [2, 2]
+    assert "must be on a disk they share" in ends[0][1]
+
+
+def test_every_process_has_its_own_dropout() -> None:
+    def draw(rank: int, batch: int) -> list[float]:
+        seed_step(7, 1, batch, World(rank, 2, torch.device("cpu")))
+        return list(torch.rand(3).tolist())
+
+    assert draw(0, 5) == draw(0, 5)
+    assert draw(0, 5) != draw(1, 5)
+    assert draw(0, 5) != draw(0, 6)
