@@ -3,13 +3,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test lint format bench results clean help
 
 help:
 	@echo "make demo    install, then train a plain and a highway network of 50 layers side by side (minutes)"
 	@echo "make test    install with the test tools, then run every test"
 	@echo "make lint    ruff, ruff format and mypy --strict"
 	@echo "make bench   the benchmarks (minutes; not part of the tests)"
+	@echo "make results train what the README reports and measure it again (an hour; resumes)"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv and caches (never data, runs or results)"
 
@@ -23,6 +24,14 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: .venv/installed-dev
+	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/step_overhead.py
+
+results: .venv/installed-dev
+	$(BIN)/python benchmarks/training.py highway50-mnist plain50-mnist highway1000-mnist
+	$(BIN)/python benchmarks/kill_and_resume.py
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .
