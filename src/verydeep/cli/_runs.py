@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from verydeep.training import RunInfo
 
 _STYLES = {"training": "cyan", "finished": "green", "stopped early": "green", "diverged": "red", "broken": "red"}
+
+_EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  # in a narrow terminal, in this order
 
 
 @dataclass(frozen=True)
@@ -40,60 +44,63 @@ def main(arguments: list[str]) -> None:
 
 
 def _print_table(runs: list[RunInfo]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.measure import Measurement
 
     from verydeep.cli._console import console
 
-    table = Table()
-    for name in (
-        "run",
-        "model",
-        "depth",
-        "parameters",
-        "data",
-        "epochs",
-        "status",
-        "loss",
-        "valid",
-        "test",
-        "time",
-        "age",
-    ):
-        left = name in ("run", "model", "data", "status")
-        table.add_column(name, justify="left" if left else "right", overflow="fold")
-    for run in runs:
-        cells = [escape(cell) for cell in _cells(run)]
-        cells[6] = f"[{_STYLES.get(run.status, 'yellow')}]{cells[6]}[/]"
-        table.add_row(*cells)
-    console.print(table)
+    rows = [_cells(run) for run in runs]
+    hidden: list[str] = []
+    unbounded = console.options.update(max_width=1000)
+    for name in _EXPENDABLE:
+        if (
+            Measurement.get(console, console.options.update(max_width=1000), _table(rows, hidden)).maximum
+            <= console.width
+        ):
+            break
+        hidden.append(name)
+    console.print(_table(rows, hidden))
+    if hidden:
+        console.print(f"A wider terminal also shows {', '.join(reversed(hidden))}; --json shows everything.")
     for run in runs:
         if run.problem:
             console.print(f"{run.name}: {run.problem}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _cells(run: RunInfo) -> list[str]:
+def _table(rows: list[dict[str, str]], hidden: list[str]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = [name for name in rows[0] if name not in hidden]
+    for name in shown:
+        left = name in ("run", "model", "data", "status")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        style = _STYLES.get(row["status"], "yellow")
+        table.add_row(*(Text(row[name], style if name == "status" else "") for name in shown))
+    return table
+
+
+def _cells(run: RunInfo) -> dict[str, str]:
     import time
 
     from verydeep.training import clock
 
-    age = _age(time.time() - run.changed)
-    if run.status == "broken":
-        return [run.name, *[""] * 5, run.status, *[""] * 4, age]
-    return [
-        run.name,
-        run.model,
-        "" if run.depth is None else str(run.depth),
-        "" if run.parameters is None else f"{run.parameters:,}",
-        run.data,
-        f"{run.epochs_done}/{run.epochs}",
-        run.status,
-        "" if run.loss is None else f"{run.loss:.3g}",
-        _percent(run.valid_accuracy),
-        _percent(run.test_accuracy),
-        clock(run.seconds),
-        age,
-    ]
+    known = run.status != "broken"
+    return {
+        "run": run.name,
+        "model": run.model,
+        "depth": "" if run.depth is None else str(run.depth),
+        "parameters": "" if run.parameters is None else f"{run.parameters:,}",
+        "data": run.data,
+        "epochs": f"{run.epochs_done}/{run.epochs}" if known else "",
+        "status": run.status,
+        "loss": "" if run.loss is None else f"{run.loss:.3g}",
+        "valid": _percent(run.valid_accuracy),
+        "test": _percent(run.test_accuracy),
+        "time": clock(run.seconds) if known else "",
+        "age": _age(time.time() - run.changed),
+    }
 
 
 def _percent(share: float | None) -> str:
