@@ -4,10 +4,11 @@
     python benchmarks/kill_and_resume.py CONFIG.toml --kills 100 --seed 1 --out FILE.json
 
 Every run is the command line's own `verydeep train`, in a process of its own that is forked from one which has already
-imported torch. Instants are uniform over the time that training takes, from the first checkpoint to the end, so they
-fall into epochs, checkpoints and evaluations as these share the time; which it was is noted by the dying process in a
-byte of shared memory. A run was continued exactly when all its metrics (but the seconds), its kept weights, and weights
-and optimiser state of its last checkpoint equal the undisturbed run's to the bit. Exits with 1 if one does not.
+imported torch. Instants are uniform over the time that training takes, from the first checkpoint to the end; a third of
+them then waits for the next epoch, a third for the next checkpoint and a third for the next evaluation, because a
+checkpoint takes so little time that chance alone would hardly meet it. What the process was doing when it died it has
+noted in a byte of shared memory. A run was continued exactly when all its metrics (but the seconds), its kept weights,
+and weights and optimiser state of its last checkpoint equal the undisturbed run's to the bit. Exits with 1 if not.
 """
 
 import argparse
@@ -83,11 +84,14 @@ def finish(pid: int) -> None:
         raise SystemExit(f"verydeep train failed with {os.waitstatus_to_exitcode(status)}")
 
 
-def kill_after(pid: int, seconds: float) -> bool:
-    """Kill the process after some time; False when it had ended before."""
+def kill_during(pid: int, seconds: float, wanted: int, phase: mmap.mmap) -> bool:
+    """Kill the process some milliseconds into the wanted phase, after some time; False when it ended before."""
     time.sleep(seconds)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    while phase[0] != wanted:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return False
+    time.sleep(seconds % 0.005)
+    os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return os.WIFSIGNALED(status)
 
@@ -112,11 +116,11 @@ def instants(seed: int, length: float) -> Iterator[float]:
         yield draw.uniform(0, length)
 
 
-def disturb(config: Path, path: Path, instant: float, phase: mmap.mmap) -> str | None:
+def disturb(config: Path, path: Path, instant: float, wanted: int, phase: mmap.mmap) -> str | None:
     """One run that is killed once and then continued; the phase that the kill met, or None if it came too late."""
     pid = child([str(config), "--run", str(path)], phase)
     wait_for_training(phase)
-    if not kill_after(pid, instant):
+    if not kill_during(pid, instant, wanted, phase):
         return None
     met = PHASES[phase[0]]
     finish(child(["--resume", str(path)], phase))
@@ -137,7 +141,7 @@ def measure(config: Path, kills: int, seed: int) -> dict[str, Any]:
         random_instants = instants(seed, length)
         while len(trials) < kills:
             path, instant = Path(tempfile.mkdtemp(dir=folder)), next(random_instants)
-            met = disturb(config, path, instant, phase)
+            met = disturb(config, path, instant, 1 + len(trials) % 3, phase)
             if met is None:
                 continue
             found = outcome(path)

@@ -7,6 +7,7 @@ process lock a new file of the same name while the second still holds the old on
 
 import errno
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,16 @@ def alone(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock file; to find out, it is taken for an instant."""
+    try:
+        with path.open("rb") as stream:
+            _acquire(stream, wait=False)
+    except OSError as error:
+        return error.errno in _HELD and path.exists()
+    return False
+
+
 def _hold(stream: BinaryIO, message: str, wait: bool) -> None:
     try:
         _acquire(stream, wait=False)
@@ -64,6 +75,18 @@ def _hold(stream: BinaryIO, message: str, wait: bool) -> None:
         if error.errno not in _HELD:
             raise
         if not wait:
-            raise UserError(message) from error
+            _hold_soon(stream, UserError(message))
+            return
         print(message, file=sys.stderr)
         _acquire(stream, wait=True)
+
+
+def _hold_soon(stream: BinaryIO, error: UserError) -> None:
+    """Give `is_held` of another process time to let go."""
+    for _ in range(5):
+        time.sleep(0.05)
+        try:
+            return _acquire(stream, wait=False)
+        except OSError:
+            continue
+    raise error

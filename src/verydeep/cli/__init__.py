@@ -12,7 +12,10 @@ from verydeep.errors import UserError, unknown
 _COMMANDS = {
     "data": "list, get, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
+    "eval": "measure a run's network on its own or other data, class by class",
+    "export": "write a run's network as ONNX, checked against the original",
     "models": "list the networks that can be created by name",
+    "runs": "list runs: how far they are, how they ended, what they reached",
     "train": "train a network, from a configuration file or a few options",
 }
 _USAGE = """usage: verydeep COMMAND [OPTIONS]

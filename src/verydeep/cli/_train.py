@@ -13,7 +13,19 @@ import tyro
 
 from verydeep.config import from_dict
 from verydeep.errors import UserError
-from verydeep.training import Interrupted, Run, TrainConfig, make_report, resume, train
+from verydeep.training import (
+    Interrupted,
+    Run,
+    SeedsInterrupted,
+    TensorBoard,
+    TrainConfig,
+    make_report,
+    make_seeds_report,
+    resume,
+    resume_seeds,
+    train,
+    train_seeds,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,10 @@ class Train:
     """The new run's folder; runs/MODEL-DATA-N unless given."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Train with N seeds, counted from --seed, side by side; ends with Best (mean ± std) over them."""
+    tensorboard: bool = False
+    """Write TensorBoard events into the run's folder."""
     quiet: bool = False
     """Print nothing but errors."""
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
@@ -41,6 +57,8 @@ class Resume:
     """The run's folder."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    tensorboard: bool = False
+    """Write TensorBoard events into the run's folder."""
     quiet: bool = False
     """Print nothing but errors."""
 
@@ -51,22 +69,51 @@ def main(arguments: list[str]) -> int:
 
     options = parse(arguments)
     torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
+    several = options.seeds is not None if isinstance(options, Train) else (options.resume / "seeds.json").exists()
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
-    report = make_report(options.quiet)
     try:
-        if isinstance(options, Train):
-            run = train(options.settings, options.run, root=options.root, report=report)
-        elif (run := Run.load(options.resume)).summary is None:
-            run = resume(options.resume, root=options.root, report=report)
-        elif first and not options.quiet:
-            print(f"{run.path} has ended already")
-    except Interrupted as stopped:
+        ending = _several(options) if several else _single(options)
+    except (Interrupted, SeedsInterrupted) as stopped:
         if first:
             print(f"verydeep: {stopped}", file=sys.stderr)
         return 130
     if first and not options.quiet:
-        print(_ending(run))
+        print(ending)
     return 0
+
+
+def _single(options: Train | Resume) -> str:
+    """One run; return how it ended."""
+    report = make_report(options.quiet)
+    if options.tensorboard:
+        report = TensorBoard(report)
+    if isinstance(options, Train):
+        run = train(options.settings, options.run, root=options.root, report=report)
+    elif (run := Run.load(options.resume)).summary is None:
+        run = resume(options.resume, root=options.root, report=report)
+    else:
+        return f"{run.path} has ended already\n{_ending(run)}"
+    return _ending(run)
+
+
+def _several(options: Train | Resume) -> str:
+    """A run for every seed; return what they reached."""
+    if options.tensorboard:
+        TensorBoard.check_installed()
+    report = make_seeds_report(options.quiet)
+    if isinstance(options, Resume):
+        seeds = resume_seeds(options.resume, root=options.root, report=report, tensorboard=options.tensorboard)
+    else:
+        assert options.seeds is not None
+        seeds = train_seeds(
+            options.settings,
+            options.seeds,
+            options.run,
+            root=options.root,
+            report=report,
+            tensorboard=options.tensorboard,
+        )
+    return seeds.describe()
 
 
 def parse(arguments: list[str]) -> Train | Resume:

@@ -8,6 +8,7 @@ from verydeep.data._config import DataConfig
 from verydeep.data._dataset import Dataset, Split
 from verydeep.data._inputs import Inputs
 from verydeep.data._load import load_dataset
+from verydeep.data._new import load_split
 from verydeep.data._preprocess import global_contrast_normalise, per_pixel_mean, scale
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "crop_and_mirror",
     "global_contrast_normalise",
     "load_dataset",
+    "load_split",
     "per_pixel_mean",
     "scale",
 ]

@@ -1,5 +1,6 @@
 """Figures on paper: drawn without a screen, written whole, the look in one place."""
 
+import warnings
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -27,5 +28,6 @@ def save_figure(figure: Figure, path: Path) -> None:
     if suffix not in _FORMATS:
         raise UserError(f"{path}: a picture's name must end in .{', .'.join(_FORMATS)}")
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with rc_context({"svg.hashsalt": "verydeep"}):
+    with rc_context({"svg.hashsalt": "verydeep"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in a script the font lacks shows as boxes
         write_whole(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))

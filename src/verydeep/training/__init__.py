@@ -2,15 +2,23 @@
 
 from verydeep.training._checkpoint import Position
 from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.training._confusion import Confusion, confusion
+from verydeep.training._data import RunData, load_data
 from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
 from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
 from verydeep.training._run import Run
+from verydeep.training._runs import RunInfo, list_runs
+from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
+from verydeep.training._seeds_folder import Seeds
+from verydeep.training._seeds_report import SeedsReport, make_seeds_report
+from verydeep.training._tensorboard import TensorBoard
 from verydeep.training._train import Interrupted, make_model, resume, train
 from verydeep.training._world import World
 
 __all__ = [
     "Bar",
+    "Confusion",
     "Evaluation",
     "Interrupt",
     "Interrupted",
@@ -20,15 +28,27 @@ __all__ = [
     "Position",
     "Report",
     "Run",
+    "RunData",
+    "RunInfo",
     "ScheduleConfig",
+    "Seeds",
+    "SeedsInterrupted",
+    "SeedsReport",
+    "TensorBoard",
     "TrainConfig",
     "World",
     "clock",
+    "confusion",
     "describe",
     "evaluate",
     "interruptible",
+    "list_runs",
+    "load_data",
     "make_model",
     "make_report",
+    "make_seeds_report",
     "resume",
+    "resume_seeds",
     "train",
+    "train_seeds",
 ]

@@ -50,7 +50,7 @@ class Position:
 
 
 def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
-    """Write a new checkpoint, then drop those that are too old."""
+    """Write a new checkpoint, then remove those that are too old."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     state = optimiser.state_dict()["state"]
     for index, values in state.items():
@@ -60,6 +60,11 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
     header["checksum"] = _checksum(tensors, header["position"])
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
     write_whole(path, save(tensors, {"verydeep": json.dumps(header)}))
+    remove_old(folder)
+
+
+def remove_old(folder: Path) -> None:
+    """Remove all checkpoints but the newest ones."""
     for old in _checkpoints(folder)[_KEPT:]:
         old.unlink(missing_ok=True)
 

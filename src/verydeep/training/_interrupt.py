@@ -1,6 +1,8 @@
 """Ctrl-C once to stop at the next step and save; twice to quit at once."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +27,8 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
+        if sys.stderr.isatty():  # written past Python's buffers, which may be in use right now
+            os.write(2, b"\nstopping after this step; press Ctrl-C again to quit at once\n")
         for each, handler in before.items():
             signal.signal(each, handler)
 

@@ -51,9 +51,12 @@ class Bar(Report):
         self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
         self.first, self.shown = self.done, 0.0
         self.mean: list[float] = []
-        columns = ("{task.description}", BarColumn(bar_width=24), "{task.percentage:>3.0f}%", "{task.fields[facts]}")
+        columns = ("{task.description}", BarColumn(bar_width=None), "{task.percentage:>3.0f}%", "{task.fields[facts]}")
         self.progress = Progress(
-            *(TextColumn(c) if isinstance(c, str) else c for c in columns), console=Console(), transient=True
+            *(TextColumn(c) if isinstance(c, str) else c for c in columns),
+            console=Console(),
+            transient=True,
+            expand=True,  # the bar takes what room the words leave
         )
         self.task = self.progress.add_task(f"epoch {position.epoch + 1}/{self.epochs}", total=batches, facts="")
         self.progress.start()
@@ -61,6 +64,9 @@ class Bar(Report):
     def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
         self.done += 1
         now = time.monotonic()
+        if position.batch == self.batches:
+            self.progress.update(self.task, completed=self.batches, facts="measuring")
+            return
         if now - self.shown < 0.1:  # a bar that is redrawn more often only costs time
             return
         self.shown = now
@@ -69,9 +75,10 @@ class Bar(Report):
         self.mean = [keep * old + (1 - keep) * new for old, new in zip(self.mean or (0, 0), (loss, right), strict=True)]
         speed = (self.done - self.first) / (now - self.began)
         left = (self.epochs * self.batches - self.done) / speed
+        accuracy, samples_a_second = ("accuracy", " samples/s") if self.progress.console.width >= 100 else ("acc", "/s")
         facts = (
-            f"loss {self.mean[0]:.4f}  accuracy {self.mean[1]:6.2%}  lr {lr:.3g}  "
-            f"{speed * self.batch_size:,.0f} samples/s  {clock(left)} left"
+            f"loss {self.mean[0]:.4f}  {accuracy} {self.mean[1]:5.1%}  lr {lr:.3g}  "
+            f"{speed * self.batch_size:,.0f}{samples_a_second}  {clock(left)} left"
         )
         description = f"epoch {position.epoch + 1}/{self.epochs}"
         self.progress.update(self.task, completed=position.batch, description=description, facts=facts)
@@ -92,7 +99,8 @@ def make_report(quiet: bool) -> Report:
 def describe(metrics: dict[str, Any], epochs: int) -> str:
     """An epoch in one line."""
     parts = [f"epoch {metrics['epoch']:>{len(str(epochs))}}/{epochs}"]
-    for name, label in (("", "loss"), ("train_", "train"), ("valid_", "valid"), ("test_", "test")):
+    while_learning = () if "train_loss" in metrics else (("", "loss"),)  # what the whole set says is worth more
+    for name, label in (*while_learning, ("train_", "train"), ("valid_", "valid"), ("test_", "test")):
         if f"{name}loss" in metrics:
             loss, accuracy = metrics[f"{name}loss"], metrics[f"{name}accuracy"]
             parts.append(f"{label} " + ("diverged" if loss is None else f"{loss:.4g} {accuracy:.2%}"))

@@ -1,6 +1,7 @@
 """A run is a folder.
 
 config.json        the network's architecture, the resolved training configuration, what the data looked like
+data.json          the data's name and classes, and how raw values are prepared for the network
 environment.json   versions, machine, threads, git commit
 metrics.jsonl      one line an epoch
 model.safetensors  the weights: best on validation data, or the last where there is none
@@ -47,7 +48,9 @@ class Run:
         refuse_taken(path)
         make_folder(path)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
-        saved = network | {"training": to_dict(config)} | facts
+        depth = model.config.depth if isinstance(model, Network) else None
+        size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
+        saved = network | {"size": size, "training": to_dict(config)} | facts
         write_whole(path / "environment.json", json.dumps(environment(), indent=1) + "\n")
         write_whole(path / "config.json", json.dumps(saved, indent=1) + "\n")
         return cls(path, config)
@@ -72,6 +75,13 @@ class Run:
         file = self.path / "metrics.jsonl"
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
+        metrics = self.metrics
+        best = [line for line in metrics if line.get("valid_accuracy") is not None]
+        return max(best, key=lambda line: line["valid_accuracy"]) if best else metrics[-1] if metrics else {}
 
     @property
     def summary(self) -> dict[str, Any] | None:
@@ -131,7 +141,7 @@ class Run:
 def refuse_taken(path: Path) -> None:
     """A new run needs a folder that is not there, or empty but for what a start that was killed at once left."""
     if path.is_dir():
-        left = {path / "lock", path / "environment.json", *partial_files(path)}
+        left = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
         taken = any(file not in left for file in path.iterdir())
     else:
         taken = path.exists()

@@ -13,8 +13,9 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
-from verydeep.training._checkpoint import set_aside
+from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
+from verydeep.training._data import remember
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
@@ -58,7 +59,7 @@ def train(
         model = make_model(config, dataset) if model is None else model
         name = f"{config.model.name}-{dataset.name}"
         if path is None and world.rank == 0:
-            number = _make_free_folder(name)
+            number = make_free_folder(name)
     run = Run(Path("runs") / f"{name}-{world.first(number)}" if path is None else Path(path), config)
     facts = {"own": own, "data": fingerprint(dataset)}
     return _fit(run, model, dataset, world, report or Report(), facts)
@@ -125,6 +126,7 @@ def _fit(
                 _recompute(model)
             trainer = Trainer(run, model.to(world.device), dataset, world, report)
             if facts is not None and world.rank == 0:
+                remember(run, dataset)
                 Run.create(run.path, run.config, model, facts)
         _start_alike(trainer)
         return _fit_alone(trainer, report)
@@ -161,7 +163,9 @@ def _start_alike(trainer: Trainer) -> None:
     alike = world.same(position.epoch) and world.same(position.batch)
     with world.agreed():
         if not alike:
-            raise UserError(f"processes read different checkpoints: {trainer.run.path} must be on a disk they share")
+            raise UserError(
+                f"the processes read different checkpoints: {trainer.run.path} must be on a disk they share"
+            )
     world.same_start(trainer.model)
 
 
@@ -173,6 +177,7 @@ def _start(run: Run, trainer: Trainer, report: Report) -> None:
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
         report.warn(f"{problem}; going on from the one before, after {trainer.position.epoch} epochs")
+    remove_old(run.path / "checkpoint")
     run.log(f"training from epoch {trainer.position.epoch} batch {trainer.position.batch}")
 
 
@@ -189,7 +194,7 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
 
 
-def _make_free_folder(name: str) -> int:
+def make_free_folder(name: str) -> int:
     """Make a folder of the next free number: of two commands that start at once, each gets its own."""
     make_folder(Path("runs"))
     number = 1

@@ -1,0 +1,121 @@
+"""What a training step costs outside forward, backward and update: `python benchmarks/step_overhead.py`.
+
+The real loop (`Trainer.train_epoch`: batches, learning rate, seeding, counting, looking at the loss, the progress bar)
+against a bare loop of forward, backward and update over the same batches, made before. Both train the 50-layer highway
+network at batch 100 in one process; epochs of the two alternate, each going first in turn, so that a slow moment of the
+machine meets both. The overhead is 1 - bare / real; the aim is under a tenth.
+"""
+
+import io
+import json
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.data import DataConfig, Dataset, Split
+from verydeep.files import write_whole
+from verydeep.training import Bar, ModelConfig, OptimConfig, Run, TrainConfig, World, make_model
+from verydeep.training._environment import environment
+from verydeep.training._interrupt import Interrupt
+from verydeep.training._loop import Trainer
+from verydeep.training._optim import make_optimiser
+
+OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "step-overhead.json"
+SAMPLES, REPEATS = 60_000, 40
+STEPS = 50  # of each loop in one repeat
+
+
+class Terminal(io.StringIO):
+    """Takes what the progress bar draws, as a terminal would."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def dataset() -> Dataset:
+    x, y = torch.rand(SAMPLES, 1, 28, 28), torch.randint(0, 10, (SAMPLES,))
+    return Dataset("random", Split(x, y), None, Split(x[:100], y[:100]), tuple("0123456789"))
+
+
+def bare_loop(model: nn.Module, optimiser: torch.optim.Optimizer, batches: list[tuple[Tensor, Tensor]]) -> None:
+    for x, y in batches:
+        optimiser.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimiser.step()
+
+
+def real_loop(trainer: Trainer, epoch: int) -> None:
+    """The last steps of an epoch, so that what an epoch begins with (its order of samples) counts fully too."""
+    trainer.position.epoch, trainer.position.batch = epoch, len(trainer.batches) - STEPS
+    assert trainer.train_epoch(Interrupt())
+    assert trainer.position.batch == len(trainer.batches)
+
+
+def measure(data: Dataset, folder: str, threads: int) -> dict[str, Any]:
+    config = TrainConfig(
+        DataConfig("random"), ModelConfig(depth=50), OptimConfig(lr=0.01), epochs=1000, device="cpu", threads=threads
+    )
+    torch.set_num_threads(threads)
+    report = Bar()
+    trainer = Trainer(
+        Run(Path(folder), config), make_model(config, data), data, World(0, 1, torch.device("cpu")), report
+    )
+    report.start(trainer.run, trainer.position, len(trainer.batches))
+    bare = make_model(config, data)
+    optimiser = make_optimiser(bare, config.optim)
+    times: dict[str, list[float]] = {"real": [], "bare": []}
+    for repeat in range(REPEATS + 1):
+        batches = list(trainer.batches.epoch(repeat, len(trainer.batches) - STEPS))
+        works = {"real": lambda: real_loop(trainer, repeat), "bare": lambda: bare_loop(bare, optimiser, batches)}  # noqa: B023
+        for name in ("real", "bare") if repeat % 2 else ("bare", "real"):
+            start = time.perf_counter()
+            works[name]()
+            if repeat:  # the first is a warm-up
+                times[name].append((time.perf_counter() - start) / STEPS * 1e3)
+    report.close()
+    return summary(times) | {"threads": threads}
+
+
+def summary(times: dict[str, list[float]]) -> dict[str, Any]:
+    shares = [1 - bare / real for bare, real in zip(times["bare"], times["real"], strict=True)]
+    low, middle, high = statistics.quantiles(shares, n=4)
+    result: dict[str, Any] = {
+        f"{name}_ms": {"minimum": round(min(values), 3), "median": round(statistics.median(values), 3)}
+        for name, values in times.items()
+    }
+    result["overhead_of_minima"] = round(1 - min(times["bare"]) / min(times["real"]), 4)
+    result["overhead_median_of_pairs"] = round(middle, 4)
+    result["overhead_quartiles_of_pairs"] = [round(low, 4), round(high, 4)]
+    return result
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    data, stdout = dataset(), sys.stdout
+    sys.stdout = Terminal()
+    with tempfile.TemporaryDirectory() as folder:
+        measured = [measure(data, f"{folder}/{threads}", threads) for threads in (1, 2)]
+    sys.stdout = stdout
+    result = {
+        "what": "share of a training step of a 50-layer highway MLP at batch 100 outside forward, backward and update",
+        "aim": "under 0.1",
+        "repeats": REPEATS,
+        "steps_in_a_repeat": STEPS,
+        "measured": measured,
+        "environment": environment(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_whole(OUT, json.dumps(result, indent=1) + "\n")
+    print(json.dumps(measured, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Networks as ONNX files, for programs without PyTorch; nothing is written that does not give the same answers."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from verydeep.errors import UserError
+from verydeep.files import write_whole
+from verydeep.models import Network
+
+TOLERANCE = 1e-5
+_NEEDED = ("onnx", "onnxruntime", "onnxscript")
+
+
+@dataclass(frozen=True)
+class OnnxCheck:
+    """How an exported network compares with the original.
+
+    Attributes:
+        samples: How many were compared.
+        batches: In batches of which sizes.
+        difference: Largest difference of any logit, over the largest logit where that is above 1.
+        size: Bytes of the file.
+    """
+
+    samples: int
+    batches: tuple[int, ...]
+    difference: float
+    size: int
+
+
+def export_onnx(model: Network, x: Tensor, path: Path, metadata: Mapping[str, str] | None = None) -> OnnxCheck:
+    """Write a network with input `x` and output `logits` for batches of any size, if onnxruntime agrees with PyTorch.
+
+    Args:
+        model: In evaluation mode from here on.
+        x: Samples to compare on, as the network takes them.
+        path: The file; what was there stays if the export or the comparison fails.
+        metadata: Text to keep in the file.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise UserError(f"ONNX export needs {', '.join(missing)}; install with: pip install 'verydeep[onnx]'")
+    model = model.cpu().eval()
+    data = _exported(model, metadata or {})
+    sizes = tuple(sorted({1, min(len(x), 7), len(x)}))
+    difference = max(_difference(model, data, x, size) for size in sizes)
+    if not difference <= TOLERANCE:
+        raise UserError(
+            f"{path} was not written: onnxruntime differs from PyTorch by {difference:.1e}, not {TOLERANCE}"
+        )
+    write_whole(path, data)
+    return OnnxCheck(len(x), sizes, difference, len(data))
+
+
+def _exported(model: Network, metadata: Mapping[str, str]) -> bytes:
+    example = torch.zeros(2, *model.input_shape)
+    batch: Any = ({0: torch.export.Dim("batch")},)
+    with _quietly(), TemporaryDirectory() as folder:
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            dynamic_shapes=batch,
+            input_names=["x"],
+            output_names=["logits"],
+            verbose=False,
+        )
+        assert program is not None
+        program.model.metadata_props.update(metadata)
+        file = Path(folder) / "model.onnx"
+        program.save(file)
+        return file.read_bytes()
+
+
+def _difference(model: Network, data: bytes, x: Tensor, size: int) -> float:
+    """Over all samples in batches of `size`."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    with torch.inference_mode():
+        expected = torch.cat([model(batch) for batch in x.split(size)])
+    answers = [torch.from_numpy(session.run(["logits"], {"x": batch.numpy()})[0]) for batch in x.split(size)]
+    return float((torch.cat(answers) - expected).abs().max() / expected.abs().max().clamp(min=1))
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """The exporter's own remarks (torchvision is not there, something will be deprecated) help nobody here."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

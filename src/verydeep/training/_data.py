@@ -1,0 +1,74 @@
+"""What a run remembers of its data, to feed its network again: data.json in the run's folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from verydeep.config import from_dict, to_dict
+from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, load_dataset, load_split
+from verydeep.errors import UserError
+from verydeep.files import write_whole
+from verydeep.training._fingerprint import differences, fingerprint
+from verydeep.training._run import Run
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run's data.
+
+    Attributes:
+        name: The dataset's name.
+        classes: The name of every class.
+        preparation: What was done to the raw values; None for tensors given in Python, where nobody knows.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    preparation: ArrayPreparation | TablePreparation | None
+
+    @classmethod
+    def load(cls, run: Run) -> "RunData":
+        """What a run remembers."""
+        path = run.path / "data.json"
+        try:
+            saved = json.loads(path.read_text())
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}; the run does not say what it trained on") from error
+        except ValueError as error:
+            raise UserError(f"{path} is not JSON: {error}") from error
+        return from_dict(cls, saved, str(path))
+
+
+def remember(run: Run, dataset: Dataset) -> None:
+    """Write down what a new run trains on."""
+    data = RunData(dataset.name, dataset.classes, dataset.preparation)
+    write_whole(run.path / "data.json", json.dumps(to_dict(data), ensure_ascii=False) + "\n")
+
+
+def load_data(run: Run, source: str | None = None, split: str = "test", root: str | Path | None = None) -> Split:
+    """Samples for a run's network.
+
+    Args:
+        run: Whose network.
+        source: A known name or a path: prepared as the run's training data was, its classes matched by name. The run's
+            own data unless given.
+        split: `train`, `valid` or `test`; of other data that is not split, all of it is taken.
+        root: Where known datasets are kept.
+    """
+    if source is not None:
+        data = RunData.load(run)
+        if data.preparation is None:
+            raise UserError(f"{run.path} was trained on tensors given in Python; it cannot prepare {source}")
+        return load_split(Inputs(data.classes, data.preparation), run.config.data, source, split, root)
+    if "dataset" in run.facts.get("own", ()):
+        raise UserError(f"{run.path} was trained on data given in Python; say what to use: --data PATH_OR_NAME")
+    dataset = load_dataset(run.config.data, root)
+    if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
+        raise UserError(
+            f"{run.config.data.source} has changed since {run.path} was trained on it ({changed}); "
+            f"to measure on it as it is now: --data {run.config.data.source}"
+        )
+    found: Split | None = getattr(dataset, split)
+    if found is None:
+        raise UserError(f"{run.path} was trained without validation data; choose --split test or --split train")
+    return found

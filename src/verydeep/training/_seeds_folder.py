@@ -1,0 +1,110 @@
+"""The runs of several seeds on disk, and what they amount to."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError
+from verydeep.files import make_folder, write_whole
+from verydeep.training._config import TrainConfig
+from verydeep.training._run import Run, refuse_taken
+
+FILE = "seeds.json"
+_FORMAT = 1
+_MEASURES = ("test_accuracy", "valid_accuracy", "accuracy")
+
+
+class Seeds:
+    """A folder with a run for every seed."""
+
+    def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
+        self.path, self.config, self.seeds = path, config, seeds
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
+        """Make the folder; one that has anything in it is refused."""
+        refuse_taken(path)
+        make_folder(path)
+        saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
+        write_whole(path / FILE, json.dumps(saved, indent=1) + "\n")
+        return cls(path, config, seeds)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Seeds":
+        """Open a folder that `train_seeds` made."""
+        file = Path(path) / FILE
+        try:
+            saved = json.loads(file.read_text())
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}; expected a folder made with --seeds") from error
+        except ValueError as error:
+            raise UserError(f"{file} is not JSON: {error}") from error
+        if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
+            raise UserError(f"{file} is no list of seeds of format {_FORMAT}; another version's?")
+        return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        """The runs that have been started, by seed."""
+        return {seed: Run.load(self.folder(seed)) for seed in self.seeds if self.has_started(seed)}
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The result, or None while there is none."""
+        file = self.path / "summary.json"
+        return dict(json.loads(file.read_text())) if file.exists() else None
+
+    def folder(self, seed: int) -> Path:
+        """Where the run of a seed is."""
+        return self.path / f"seed-{seed}"
+
+    def has_started(self, seed: int) -> bool:
+        """Whether there is a run of this seed."""
+        return (self.folder(seed) / "config.json").exists()
+
+    def has_ended(self, seed: int) -> bool:
+        """Whether the run of this seed has ended, also by divergence."""
+        return self.has_started(seed) and Run.load(self.folder(seed)).summary is not None
+
+    def finish(self, failed: dict[int, str]) -> None:
+        """Write summary.json: what each seed reached, the best, mean and standard deviation."""
+        runs = {seed: run for seed, run in self.runs.items() if run.summary is not None}
+        statuses = {seed: str((run.summary or {})["status"]) for seed, run in runs.items()}
+        statuses |= dict.fromkeys(failed, "failed")
+        kept = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
+        measure = next((name for name in _MEASURES if kept and all(name in line for line in kept.values())), None)
+        values = {seed: line[measure] for seed, line in kept.items()} if measure else {}
+        seeds = [{"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)]
+        for line in seeds:
+            if line["seed"] in failed:
+                line["problem"] = failed[line["seed"]]
+        result = {"measure": measure, **statistics(list(values.values())), "seeds": seeds}
+        write_whole(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+    def describe(self) -> str:
+        """The result in words."""
+        result = self.summary
+        if result is None:
+            return f"{self.path} has not finished; continue with: verydeep train --resume {self.path}"
+        lost = Counter(line["status"] for line in result["seeds"] if line["value"] is None)
+        others = "".join(f"; {count} {status}" for status, count in lost.items())
+        if failed := [line for line in result["seeds"] if line["status"] == "failed"]:
+            others += f" ({failed[0]['problem']}; try again: verydeep train --resume {self.path})"
+        if not result["runs"]:
+            return f"no run reached anything{others}; everything is in {self.path}"
+        what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
+        over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
+        return f"{what}, {over}{others}; everything is in {self.path}"
+
+
+def statistics(values: list[float]) -> dict[str, Any]:
+    """Best, mean and sample standard deviation of accuracies; in words as the paper writes them, in percent."""
+    if not values:
+        return {"runs": 0, "best": None, "mean": None, "std": None, "text": ""}
+    best, middle, std = max(values), mean(values), stdev(values) if len(values) > 1 else None
+    spread = "" if std is None else f" ± {100 * std:.2f}"
+    text = f"{100 * best:.2f} ({100 * middle:.2f}{spread})"
+    return {"runs": len(values), "best": best, "mean": middle, "std": std, "text": text}

@@ -1,0 +1,93 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime  # type: ignore[import-untyped]
+import pytest
+import torch
+
+from verydeep.cli import main
+from verydeep.errors import UserError
+from verydeep.interop import _onnx, export_onnx
+from verydeep.models import create_model
+from verydeep.training import Run, TrainConfig, load_data, train
+
+Configure = Callable[..., TrainConfig]
+
+
+@pytest.fixture
+def digits(tmp_path: Path, configure: Configure) -> Run:
+    return train(configure(), tmp_path / "digits")
+
+
+def test_an_exported_run_gives_the_same_logits_for_batches_of_any_size(
+    digits: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "out" / "net.onnx"
+    assert main(["export", str(digits.path), "--onnx", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "checked on 100 samples in batches of 1, 7, 100" in printed
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    x = load_data(digits).x
+    for size in (1, 3, 359):
+        with torch.inference_mode():
+            expected = digits.model(x[:size]).numpy()
+        np.testing.assert_allclose(session.run(["logits"], {"x": x[:size].numpy()})[0], expected, atol=1e-5)
+
+
+def test_the_file_says_which_classes_there_are_and_how_to_prepare_samples(digits: Run, tmp_path: Path) -> None:
+    assert main(["export", str(digits.path), "--onnx", str(tmp_path / "net.onnx")]) == 0
+    found = {entry.key: json.loads(entry.value) for entry in onnx.load(tmp_path / "net.onnx").metadata_props}
+    assert found["verydeep.classes"] == list("0123456789")
+    assert found["verydeep.preparation"]["full"] == 16.0
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("highway-mlp", {"depth": 51}),  # 50 highway layers
+        ("highway-mlp", {"depth": 4, "carry": "independent", "activation": "relu"}),
+        ("plain-mlp", {"depth": 4}),
+        ("highway-mnist-16", {}),
+        ("highway-19-nin", {}),
+    ],
+)
+def test_every_kind_of_network_is_exported(tmp_path: Path, name: str, overrides: dict[str, int | str]) -> None:
+    model = create_model(name, **overrides)
+    check = export_onnx(model, torch.randn(5, *model.input_shape), tmp_path / "net.onnx")
+    assert check.difference <= 1e-5
+    assert check.batches == (1, 5)
+    assert check.size == (tmp_path / "net.onnx").stat().st_size
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+
+
+def test_nothing_is_left_when_the_answers_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_onnx, "TOLERANCE", 0.0)
+    model = create_model("highway-mlp", depth=10)
+    with pytest.raises(UserError, match="was not written: onnxruntime differs"):
+        export_onnx(model, 100 * torch.randn(50, *model.input_shape), tmp_path / "net.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_file_stays_when_the_answers_are_not_numbers(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_text("older")
+    model = create_model("highway-mlp", depth=3)
+    with torch.no_grad():
+        model.get_parameter("classifier.bias").fill_(float("nan"))
+    with pytest.raises(UserError, match="was not written"):
+        export_onnx(model, torch.randn(3, *model.input_shape), tmp_path / "net.onnx")
+    assert (tmp_path / "net.onnx").read_text() == "older"
+
+
+@pytest.mark.parametrize("missing", ["onnx", "onnxruntime", "onnxscript"])
+def test_a_missing_extra_is_named(
+    digits: Run, tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["export", str(digits.path), "--onnx", str(tmp_path / "net.onnx")]) == 2
+    error = capsys.readouterr().err
+    assert error == f"verydeep: ONNX export needs {missing}; install with: pip install 'verydeep[onnx]'\n"
+    assert not (tmp_path / "net.onnx").exists()

@@ -1,0 +1,132 @@
+"""Ctrl-C and SIGTERM, and what is seen in a terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from verydeep.cli import main
+from verydeep.training import Run
+from verydeep.training._interrupt import interruptible
+from verydeep.training._report import clock
+
+OPTIONS = ["--data.source", "digits", "--data.validation", "0.2", "--model.depth", "4", "--model.width", "8"]
+OPTIONS += ["--batch-size", "20", "--threads", "1"]
+
+
+def wait_for_an_epoch(path: Path, process: subprocess.Popen[str]) -> None:
+    while not (path / "metrics.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.002)
+
+
+def outcome(path: Path) -> tuple[list[dict[str, object]], bytes]:
+    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in Run.load(path).metrics]
+    return lines, (path / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_saves_and_says_how_to_continue(
+    number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, path = [*OPTIONS, "--epochs", "60"], tmp_path / "run"
+    assert main(["train", *options, "--run", str(tmp_path / "whole"), "--quiet"]) == 0
+    command = [sys.executable, "-m", "verydeep", "train", *options, "--run", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_an_epoch(path, process)
+    process.send_signal(number)
+    _, printed = process.communicate()
+    assert process.returncode == 130
+    assert printed == f"verydeep: interrupted and saved; continue with: verydeep train --resume {path}\n"
+    assert (path / "events.log").read_text().splitlines()[-1].endswith(" interrupted")
+    assert Run.load(path).summary is None
+    assert len(Run.load(path).metrics) < 60
+    assert main(["train", "--resume", str(path), "--quiet"]) == 0
+    assert outcome(path) == outcome(tmp_path / "whole")
+
+
+def test_the_first_signal_is_noted_and_the_second_quits_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible() as interrupt:
+        assert not interrupt.requested
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_signals_are_as_before_when_training_ends() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with interruptible():
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] != before
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_thread_may_train_although_it_sees_no_signals() -> None:
+    seen: list[bool] = []
+
+    def work() -> None:
+        with interruptible() as interrupt:
+            seen.append(interrupt.requested)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]
+
+
+def in_a_terminal(arguments: list[str], columns: int) -> str:
+    """What the command writes to a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "verydeep", "train", *arguments],
+        stdout=theirs,
+        stderr=theirs,
+        stdin=theirs,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(theirs)
+    pieces = []
+    try:
+        while piece := os.read(ours, 65536):
+            pieces.append(piece)
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return b"".join(pieces).decode()
+
+
+@pytest.mark.parametrize(("columns", "words"), [(120, ["accuracy ", " samples/s"]), (80, ["acc ", "/s"])])
+def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, words: list[str], tmp_path: Path) -> None:
+    shown = in_a_terminal([*OPTIONS, "--epochs", "9", "--run", str(tmp_path / "run")], columns)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    frames = [frame for frame in re.split(r"[\r\n]+", plain) if re.match(r"epoch \d+/9 .*━", frame)]
+    full = [frame for frame in frames if "left" in frame]
+    assert full
+    assert all(word in frame for frame in full for word in (*words, "loss ", "%", "lr 0.01", "━━"))
+    assert all(len(frame.rstrip()) <= columns for frame in frames)
+    lines = [line for line in plain.splitlines() if re.match(r"epoch +\d+/9  loss", line.strip("\r"))]
+    assert len(lines) == 9
+    assert f"everything is in {tmp_path / 'run'}" in plain.replace("\r\n", "")
+
+
+def test_a_terminal_stays_empty_when_quiet(tmp_path: Path) -> None:
+    assert in_a_terminal([*OPTIONS, "--epochs", "1", "--quiet", "--run", str(tmp_path / "run")], 100) == ""
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (61, "1:01"), (3661, "1:01:01")])
+def test_time_is_written_as_people_read_it(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

@@ -1,0 +1,141 @@
+"""Killed at any instant, a run goes on to the very same end.
+
+Processes that die are forked from a fresh interpreter, which has imported torch once and never computed with it.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Dies before the n-th file operation inside the run's folder, for every n: a hook of the interpreter sees them all.
+DYING = '''
+import json, os, sys
+from dataclasses import replace
+from pathlib import Path
+import torch, torch._dynamo
+from torch import nn
+from safetensors import safe_open
+from verydeep.data import DataConfig, Dataset, Split
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train, resume
+import verydeep.training._loop as loop
+
+loop._LOOK_EVERY = 5  # so that this small set has checkpoints inside an epoch
+CHANGES = {
+    "finished": dict(epochs=2),
+    "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
+    "stopped early": dict(epochs=9, patience=1, optim=OptimConfig(lr=1e-9)),
+    "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), explosion=2.0, evaluate_test=False,
+                     schedule=ScheduleConfig("one-cycle", warmup=0.9)),
+}
+scenario, root = sys.argv[1], Path(sys.argv[2])
+config = replace(
+    TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), OptimConfig(lr=0.1), batch_size=10, threads=1,
+                checkpoint_every=0.0),
+    **CHANGES[scenario],
+)
+
+
+def split(samples):
+    y = torch.arange(samples) % 3
+    return Split(torch.sin(torch.arange(samples * 6.0)).view(samples, 6) + y[:, None], y)
+
+
+def attempt(path, die_at=None):
+    """Start or continue in a process of its own; the operation it died before, or None."""
+    note, pid = root / "note", os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        assert code in (0, 9), code
+        return note.read_text() if code == 9 else None
+    seen = 0
+
+    def hook(event, arguments):
+        nonlocal seen
+        writes = event == "open" and str(arguments[1]) != "r" and arguments[1] is not None
+        if event in ("os.rename", "os.remove", "os.mkdir") or writes:
+            if str(arguments[0]).startswith(str(path)):
+                seen += 1
+                if seen == die_at:
+                    os.write(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), f"{event} {arguments[0]}".encode())
+                    os._exit(9)
+
+    if die_at is not None:
+        sys.addaudithook(hook)
+    try:
+        data = Dataset("tiny", split(75), split(20), split(20), tuple("abc"))
+        if (path / "config.json").exists():
+            resume(path, dataset=data)
+        else:
+            train(config, path, dataset=data)
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def outcome(path):
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    summary = json.loads((path / "summary.json").read_text())
+    for line in (*lines, summary["last"], summary["best"]):
+        del (line or {"seconds": 0})["seconds"]
+    with safe_open(max((path / "checkpoint").glob("*.safetensors")), "pt") as file:
+        state = {name: file.get_tensor(name).tolist() for name in file.keys()}
+    kept = sorted(str(file.relative_to(path)) for file in path.rglob("*"))
+    return [repr(lines), repr(summary), repr(state), (path / "model.safetensors").read_bytes(), kept]
+
+
+attempt(root / "whole")
+whole, died, wrong = outcome(root / "whole"), [], []
+while True:
+    path = root / f"{len(died)}"
+    before = attempt(path, len(died) + 1)
+    if before is None:
+        break
+    died.append(before.replace(str(path), ""))
+    attempt(path, 3)  # and once more, early in the next attempt
+    attempt(path)
+    if outcome(path) != whole:
+        wrong.append([before, [a == b for a, b in zip(outcome(path), whole)]])
+status = json.loads((root / "whole" / "summary.json").read_text())["status"]
+print(json.dumps({"died": died, "wrong": wrong, "status": status}))
+'''
+
+
+@pytest.mark.parametrize("scenario", ["finished", "adam", "stopped early", "diverged"])
+def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DYING, scenario, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["status"] == ("finished" if scenario == "adam" else scenario)
+    assert found["wrong"] == []
+    touched = " ".join(found["died"])
+    for name in ("config.json", "metrics.jsonl", "model.safetensors", "checkpoint/", "summary.json", "events.log"):
+        assert name in touched
+
+
+def test_kill_9_at_random_instants_changes_nothing(tmp_path: Path) -> None:
+    config = """
+        epochs = 3
+        batch_size = 10
+        evaluate_train = true
+        checkpoint_every = 0.0
+        threads = 1
+        data = {source = "digits", validation = 0.2}
+        model = {depth = 4, width = 8}
+    """
+    (tmp_path / "tiny.toml").write_text(config)
+    arguments = [str(tmp_path / "tiny.toml"), "--kills", "6", "--out", str(tmp_path / "result.json")]
+    command = [sys.executable, str(ROOT / "benchmarks" / "kill_and_resume.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["kills"], result["identical"]) == (6, 6)
