@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from verydeep.data import Augment, Batches, Split
 
 BATCH = 100
-REPEATS = 300
+REPEATS = 100
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "batches.json"
 
 
@@ -83,8 +83,13 @@ def main() -> None:
         "what": f"batch of {BATCH} images 3x32x32, pad 8, crop, mirror; step of highway-mnist-16 at batch {BATCH}",
         "repeats": REPEATS,
         "measured": [measure(threads) for threads in sorted({1, os.cpu_count() or 1})],
-        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count()},
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": processor(),
+            "cores": os.cpu_count(),
+        },
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
+        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     OUT.parent.mkdir(parents=True, exist_ok=True)

@@ -60,6 +60,7 @@ def test_there_and_back_is_the_same(drawing: Drawing) -> None:
         ({"name": {}}, "config.name: expected str, got a table"),
         ({"name": "a", "shapes": [{"kind": "Sqare", "side": 1}]}, "did you mean 'Square'?"),
         ({"name": "a", "shapes": [{"kind": "Square"}]}, "config.shapes[0]: missing 'side'"),
+        ({"name": "a", "frame": {"radius": 10**400}}, "config.frame.radius: expected float"),
         ({"name": "a", "frame": {"radius": "wide"}}, "config.frame.radius: expected float"),
     ],
 )

@@ -56,7 +56,7 @@ def test_mean_and_deviation_of_every_pixel_equal_the_definition() -> None:
 def test_statistics_of_many_pieces_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     x = images(n=11)
     whole = {how: fit_arrays(x, how) for how in ("contrast", "standardise")}
-    monkeypatch.setattr("verydeep.data._preprocess._CHUNK", 3)
+    monkeypatch.setattr("verydeep.data._preprocess._CHUNK", 3 * x[0].numel())
     for how, preparation in whole.items():
         pieces = fit_arrays(x, how)  # type: ignore[arg-type]
         assert pieces.mean == pytest.approx(preparation.mean)

@@ -1,5 +1,7 @@
 """`verydeep data`: which sets there are, getting, checking and showing them."""
 
+import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
 Root = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+_ROW = "{:14} {:>7}  {:11} {:>4}  {}"
 
 
 @dataclass(frozen=True)
@@ -27,18 +30,15 @@ class List:
     """Look here first, then in $VERYDEEP_DATA and the user's cache."""
 
     def run(self) -> None:
-        from rich.console import Console
-        from rich.table import Table
-
         from verydeep.data._catalogue import SETS
 
-        table = Table("set", "classes", "image", "MB", "where", box=None, pad_edge=False)
+        print(_ROW.format("set", "classes", "image", "MB", "where"))
         for entry in SETS.values():
             size = sum(file.size for file in entry.files) / 1e6
             image = " x ".join(map(str, entry.image))
-            table.add_row(entry.name, str(len(entry.classes)), image, f"{size:.0f}", _whereabouts(entry, self.root))
-        table.add_row("digits", "10", "1 x 8 x 8", "0", "always there, part of scikit-learn")
-        Console(soft_wrap=True, highlight=False).print(table)
+            where = _whereabouts(entry, self.root)
+            print(_ROW.format(entry.name, len(entry.classes), image, f"{size:.0f}", where))
+        print(_ROW.format("digits", 10, "1 x 8 x 8", 0, "always there, part of scikit-learn"))
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ def _whereabouts(entry: "Entry", root: Path | None) -> str:
 
     search = find(entry, root)
     if not search.missing:
-        return f"{_folders(search.found)}, verified"
+        return f"verified, {_folders(search.found)}"
     if search.wrong:
-        return f"not verified: {search.wrong[0]}"
+        return f"NOT verified, {search.wrong[0]}"
     return f"not here: verydeep data get {entry.name}"
 
 
@@ -153,5 +153,7 @@ Subcommand = (
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
     description = "List, get, check and show the known datasets."
     tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()

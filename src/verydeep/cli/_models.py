@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import tyro
@@ -50,22 +51,30 @@ def _print_table(rows: list[ModelInfo]) -> None:
 
     from verydeep.cli._console import console
 
-    table = Table("network", "layers", "parameters", "multiply-adds", "set", "published accuracy %", "source")
-    for column in table.columns[1:4]:
-        column.justify = "right"
-    for row in rows:
-        mark = " *" if row.inferred else ""
-        table.add_row(
-            _call(row),
-            str(row.layers),
-            f"{row.parameters:,}",
-            f"{row.multiply_adds:,}",
-            row.dataset,
-            row.published,
-            row.source + mark,
+    for number, ((source, dataset), group) in enumerate(groupby(rows, lambda row: (row.source, row.dataset))):
+        table = Table(
+            show_header=number == 0,
+            box=None,
+            padding=(0, 2, 0, 0),
+            pad_edge=False,
+            title_justify="left",
+            title_style="bold",
         )
-    console.print(table)
-    console.print("* partly inferred; verydeep models NAME says what. Accuracies are the publications', not ours.")
+        table.title = f"{source}, {dataset}"
+        table.add_column("  network", width=28, no_wrap=True)
+        for name, width in (("layers", 6), ("parameters", 10), ("products", 8)):
+            table.add_column(name, width=width, justify="right")
+        table.add_column("published %", no_wrap=True)
+        for row in group:
+            name = f"  {_call(row)}{' *' if row.inferred else ''}"
+            table.add_row(name, str(row.layers), f"{row.parameters:,}", _millions(row.multiply_adds), row.published)
+        console.print(table, "")
+    console.print("products: multiply-adds for one sample. Accuracies are the publications', not ours.")
+    console.print("* partly inferred: verydeep models NAME says what.")
+
+
+def _millions(number: int) -> str:
+    return f"{number / 1e6:,.1f} M"
 
 
 def _print_network(rows: list[ModelInfo]) -> None:

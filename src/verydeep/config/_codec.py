@@ -57,7 +57,7 @@ def decode(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401
         if typing.get_origin(alternative) is typing.Literal:
             if value in typing.get_args(alternative):
                 return value
-        elif alternative is float and type(value) in (int, float):
+        elif alternative is float and (type(value) is float or _is_small_int(value)):
             return float(value)
         elif type(value) is alternative:
             return value
@@ -73,6 +73,10 @@ def _dataclass_for(hint: Any, value: dict[str, Any], where: str) -> tuple[type, 
     if value.get("kind") not in choices:
         raise unknown(f"kind in {where}", value.get("kind"), choices)
     return choices[value["kind"]], {k: v for k, v in value.items() if k != "kind"}
+
+
+def _is_small_int(value: Any) -> bool:  # noqa: ANN401
+    return type(value) is int and abs(value) < 2**53  # what a float holds exactly
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401

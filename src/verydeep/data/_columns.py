@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from verydeep.data._config import DataConfig
-from verydeep.data._table import Table, parse_number
+from verydeep.data._messages import shortened
+from verydeep.data._table import Table, is_number
 from verydeep.errors import UserError
 
 _MAX_CATEGORIES = 1000
@@ -77,21 +78,19 @@ def fit_table(train: Table, config: DataConfig) -> TablePreparation:
 
 
 def _is_numeric(train: Table, name: str) -> bool:
-    cells = train.cells(name)
-    if cells.dtype == np.float64:
-        _check_some(train, name, ~np.isnan(cells))
+    cells, values = train.cells(name), train.floats(name)
+    if values is not None:
+        _check_some(train, name, ~np.isnan(values))
         return True
-    present = np.array([cell is not None for cell in cells])
-    _check_some(train, name, present)
-    number = np.array([cell is not None and parse_number(cell) is not None for cell in cells])
-    words = np.flatnonzero(present & ~number)
-    if number.any() and len(words):
-        i, j = int(words[0]), int(np.flatnonzero(number)[0])
+    filled = [i for i, cell in enumerate(cells) if cell is not None]
+    numbers = [i for i in filled if is_number(cells[i])]
+    if numbers:
+        word = next(i for i in filled if not is_number(cells[i]))
         raise UserError(
-            f"{train.place(i, name)}: {cells[i][:60]!r} is not a number, but row {train.rows[j]} holds {cells[j]}; "
-            "mend it, or name the column in `categorical`"
+            f"{train.place(word, name)}: {shortened(cells[word])} is not a number, but row {train.rows[numbers[0]]} "
+            f"holds {shortened(cells[numbers[0]])}; mend it, or name the column in `categorical`"
         )
-    return not len(words)
+    return False
 
 
 def _check_some(train: Table, name: str, present: np.ndarray) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import IO
 
 from verydeep.data._entry import Download
-from verydeep.data._files import cannot_write, make_folder, refuse_to_replace
+from verydeep.data._files import refuse_to_replace
 from verydeep.data._http import CutError, ForeignBytesError, UselessError, first_byte, request
 from verydeep.data._progress import bar
 from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder
 
 Advance = Callable[[int], None]
 _CHUNK = 1 << 18
@@ -76,7 +77,7 @@ def _insist(url: str, part: Path, item: Download, patience: Patience, advance: A
             stalled = 0 if _size(part) > before else stalled + 1
             if stalled >= patience.attempts:
                 raise UselessError(f"{failure} at byte {_size(part)} of {item.size}, gave up") from failure
-            time.sleep(patience.pause * 2**stalled)
+            time.sleep(patience.pause * 2 ** max(stalled - 1, 0))
 
 
 def _receive(url: str, part: Path, item: Download, timeout: float, advance: Advance) -> None:
@@ -94,14 +95,19 @@ def _receive(url: str, part: Path, item: Download, timeout: float, advance: Adva
 def _copy(response: http.client.HTTPResponse, stream: IO[bytes], part: Path, size: int, advance: Advance) -> None:
     done = 0
     while done < size and (chunk := response.read1(min(_CHUNK, size - done))):
-        try:
-            stream.write(chunk)
-        except OSError as error:
-            raise cannot_write(part, error) from error
+        _write(stream, chunk, part)
         done += len(chunk)
         advance(done)
     if done < size:
         raise CutError("connection cut")
+
+
+def _write(stream: IO[bytes], chunk: bytes, part: Path) -> None:
+    try:
+        while chunk:  # a disk that is nearly full takes a little, and says no only to the next write
+            chunk = chunk[stream.write(chunk) :]
+    except OSError as error:
+        raise cannot_write(part, error) from error
 
 
 def _open(part: Path, mode: str) -> IO[bytes]:

@@ -11,9 +11,9 @@ from verydeep.data._entry import Entry, Official
 from verydeep.data._files import Verified, install, refuse_to_replace
 from verydeep.data._formats import parse_set
 from verydeep.data._locate import Search, archives, find, places
-from verydeep.data._lock import alone
 from verydeep.data._ways import from_archive, from_npm, from_web
 from verydeep.errors import UserError
+from verydeep.lock import alone
 
 
 def load_raw(name: str, root: str | Path | None = None) -> Dataset:
@@ -40,7 +40,7 @@ def obtain(entry: Entry, root: Path | None, patience: Patience | None = None) ->
         return search.found
     home, tried = places(root)[0], list(search.problems)
     try:
-        with alone(home / f".{entry.name}.lock", f"that gets {entry.name}"):
+        with alone(home / f".{entry.name}.lock", f"waiting for another process that gets {entry.name}"):
             search = _fetch(entry, root, patience, tried)
     except UserError as error:
         tried.append(str(error))
@@ -86,6 +86,6 @@ def _report(entry: Entry, home: Path, tried: list[str]) -> str:
     apt = f"\nOn Debian and Ubuntu 'apt install {entry.debian.package}' will do as well." if entry.debian else ""
     return (
         f"{entry.name} is not here and could not be got:\n{lines}\n"
-        f"What to do: fetch {names} from {source} on any machine, put it into {home / entry.folder}, "
-        f"and run this again.{apt}"
+        f"What to do: fetch {names} from {source} on any machine, put it into {home / entry.folder} "
+        f"(or any folder, and name that with --root), and run this again.{apt}"
     )

@@ -1,10 +1,8 @@
 """Official files on disk: read whole and checked against their digest, or put in place whole or not at all."""
 
-import errno
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +10,7 @@ from pathlib import Path
 
 from verydeep.data._entry import Official
 from verydeep.errors import UserError
-
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+from verydeep.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -65,45 +62,11 @@ def install(path: Path, data: bytes) -> None:
     write_whole(path, data)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write under a temporary name, then rename: nobody ever sees half a file."""
-    make_folder(path.parent)
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
-            try:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            except BaseException:
-                os.unlink(stream.name)
-                raise
-        os.chmod(stream.name, 0o644)  # a temporary file is private; data is for everyone
-        os.replace(stream.name, path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
 def refuse_to_replace(paths: Iterable[Path]) -> None:
     """A file that is not the official one belongs to somebody: it is for them to remove."""
     for path in paths:
         if os.path.lexists(path):
             raise UserError(f"{path}: is there already and is not replaced; move it away, then run this again")
-
-
-def make_folder(folder: Path) -> None:
-    """Create the folder, with its parents."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: no file system takes such a name
-        raise cannot_write(folder, error) from error
-
-
-def cannot_write(path: Path, error: Exception) -> UserError:
-    """The error for a file that cannot be written: full, read-only, or not a folder."""
-    reason = getattr(error, "strerror", None) or error
-    if getattr(error, "errno", None) in _FULL:
-        return UserError(f"{path}: the disk is full ({reason}); make room, or choose another folder")
-    return UserError(f"{path}: cannot be written ({reason}); choose another folder")
 
 
 def _read_plain(path: Path, size: int) -> bytes:

@@ -34,7 +34,7 @@ def parse_idx(data: bytes, axes: int, where: str) -> Bytes:
         )
     shape = tuple(int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
     expected = 4 + 4 * axes + math.prod(shape)
-    if len(data) != expected:
+    if len(data) != expected or 0 in shape:
         shown = " x ".join(map(str, shape))
         raise UserError(f"{where}: header says {shown}, which is {expected} bytes, but the file has {len(data)}")
     return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-_CHUNK = 4096  # samples worked on at once, so that statistics of a file larger than memory can be taken
+_CHUNK = 2**19  # values worked on at once: they stay in cache, and the rest of a large file on disk
 
 
 def scale(x: Tensor, full: float = 256.0) -> Tensor:
@@ -47,5 +47,6 @@ def per_pixel_deviation(x: Tensor, mean: Tensor) -> Tensor:
 
 
 def chunks(x: Tensor) -> Iterator[Tensor]:
-    """`x` in pieces small enough to work on while the rest stays on disk."""
-    return (x[i : i + _CHUNK] for i in range(0, len(x), _CHUNK))
+    """`x` in pieces of a few samples or many, small enough for the processor's cache."""
+    size = max(1, _CHUNK // x[0].numel())
+    return (x[i : i + size] for i in range(0, len(x), size))

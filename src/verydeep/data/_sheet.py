@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from verydeep.data._dataset import Dataset, Split
-from verydeep.data._files import write_whole
 from verydeep.errors import UserError
+from verydeep.files import write_whole
 
 _TILE = 64  # pixels an image may fill, enlarged by a whole factor
 _GAP = 4

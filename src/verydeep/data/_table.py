@@ -1,6 +1,5 @@
 """A table in memory, its cells kept as they were read until it is known what each column is."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,32 +48,39 @@ class Table:
             return cells
         return np.array([None if np.isnan(v) else str(int(v)) if v % 1 == 0 else str(v) for v in cells], dtype=object)
 
-    def numbers(self, column: str) -> np.ndarray:
-        """A column as float64, NaN where it is missing; anything else is refused by its place."""
+    def floats(self, column: str) -> np.ndarray | None:
+        """A column as float64, NaN where it is missing; None if any cell is not a number."""
         cells = self.cells(column)
         if cells.dtype == np.float64:
-            values = cells
-        else:
-            values = np.array([self._number(i, column, cell) for i, cell in enumerate(cells)], dtype=np.float64)
+            return cells
+        texts = ["nan" if cell is None else cell for cell in cells]
+        if any("_" in text for text in texts):
+            return None
+        try:
+            return np.array(list(map(float, texts)))
+        except ValueError:
+            return None
+
+    def numbers(self, column: str) -> np.ndarray:
+        """The same, but cells that are not finite numbers of float32 are refused by their place."""
+        values, cells = self.floats(column), self.cells(column)
+        if values is None:
+            row = next(i for i, cell in enumerate(cells) if cell is not None and not is_number(cell))
+            raise UserError(
+                f"{self.place(row, column)}: {shortened(cells[row])} is not a number, but other rows hold numbers; "
+                "mend it, or name the column in `categorical`"
+            )
         bad = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
         if len(bad):
             place = self.place(int(bad[0]), column)
             raise UserError(f"{place}: {cells[bad[0]]} is infinite or too large for float32; mend or remove it")
         return values
 
-    def _number(self, row: int, column: str, cell: str | None) -> float:
-        value = math.nan if cell is None else parse_number(cell)
-        if value is None:
-            raise UserError(
-                f"{self.place(row, column)}: {shortened(cell)} is not a number, but other rows hold numbers; "
-                f"mend it, or name the column in `categorical`"
-            )
-        return value
 
-
-def parse_number(cell: str) -> float | None:
-    """The number a cell holds, or None for text; 1_000 is text, although Python would take it."""
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number; 1_000 is text, although Python would take it."""
     try:
-        return None if "_" in cell else float(cell)
+        float(cell)
     except ValueError:
-        return None
+        return False
+    return "_" not in cell

@@ -59,7 +59,7 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _cell(text: str) -> str | None:
     stripped = text.strip()
-    return None if stripped.lower() in _MISSING else stripped
+    return None if len(stripped) < 5 and stripped.lower() in _MISSING else stripped
 
 
 def read_parquet(path: Path) -> Table:

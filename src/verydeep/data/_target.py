@@ -7,7 +7,7 @@ import numpy as np
 from verydeep.data._config import DataConfig
 from verydeep.data._labels import Labelled
 from verydeep.data._messages import listed
-from verydeep.data._table import Table, parse_number
+from verydeep.data._table import Table
 from verydeep.data._table_files import read_table
 from verydeep.errors import UserError
 
@@ -41,8 +41,8 @@ def _labels(table: Table, target: str) -> np.ndarray:
     for i, label in enumerate(labels):
         if label is None:
             raise UserError(f"{table.place(i, target)}: the class is missing; fill it in, or remove the row")
-    numbers = [parse_number(label) for label in labels]
-    if all(n is not None for n in numbers) and any(n % 1 for n in numbers if n is not None):
+    values = table.floats(target)
+    if values is not None and (values != np.floor(values)).any():
         raise UserError(f"{table.path}: column {target!r} holds fractions, not classes; only classes can be learnt")
     return labels
 

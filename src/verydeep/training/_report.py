@@ -57,6 +57,7 @@ class Bar(Report):
             console=Console(),
             transient=True,
             expand=True,  # the bar takes what room the words leave
+            auto_refresh=False,  # drawing costs milliseconds, which a thread of its own would take from training
         )
         self.task = self.progress.add_task(f"epoch {position.epoch + 1}/{self.epochs}", total=batches, facts="")
         self.progress.start()
@@ -65,9 +66,9 @@ class Bar(Report):
         self.done += 1
         now = time.monotonic()
         if position.batch == self.batches:
-            self.progress.update(self.task, completed=self.batches, facts="measuring")
+            self.progress.update(self.task, completed=self.batches, facts="measuring", refresh=True)
             return
-        if now - self.shown < 0.1:  # a bar that is redrawn more often only costs time
+        if now - self.shown < 0.25:
             return
         self.shown = now
         loss, right = (found.detach() / samples).tolist()
@@ -81,7 +82,7 @@ class Bar(Report):
             f"{speed * self.batch_size:,.0f}{samples_a_second}  {clock(left)} left"
         )
         description = f"epoch {position.epoch + 1}/{self.epochs}"
-        self.progress.update(self.task, completed=position.batch, description=description, facts=facts)
+        self.progress.update(self.task, completed=position.batch, description=description, facts=facts, refresh=True)
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         self.progress.console.print(describe(metrics, self.epochs), highlight=False)

@@ -1,0 +1,53 @@
+"""Train the shipped configurations and keep what was measured: `python benchmarks/training.py highway50-mnist ...`.
+
+Each run is a folder under runs/results/ and is continued if it was interrupted. Its configuration, environment, metrics
+and summary go to results/training/NAME.json, and the curves of all results there into results/training/curves.png.
+"""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from verydeep.cli._train import read_config
+from verydeep.config import to_dict
+from verydeep.files import write_whole
+from verydeep.report import plot_curves
+from verydeep.training import Run, make_report, resume, train
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "training"
+
+
+def trained(name: str) -> Run:
+    folder = ROOT / "runs" / "results" / name
+    report = make_report(quiet=False)
+    if (folder / "config.json").exists():
+        return resume(folder, report=report)
+    return train(read_config(ROOT / "configs" / f"{name}.toml"), folder, report=report)
+
+
+def record(run: Run) -> dict[str, Any]:
+    return {
+        "command": f"python benchmarks/training.py {run.path.name}",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": to_dict(run.config),
+        "environment": json.loads((run.path / "environment.json").read_text()),
+        "summary": run.summary,
+        "metrics": run.metrics,
+    }
+
+
+def main() -> None:
+    torch.set_flush_denormal(True)  # as the command line does
+    for name in sys.argv[1:]:
+        write_whole(RESULTS / f"{name}.json", json.dumps(record(trained(name)), indent=1) + "\n")
+    curves = {file.stem: json.loads(file.read_text())["metrics"] for file in sorted(RESULTS.glob("*.json"))}
+    plot_curves(curves, RESULTS / "curves.png", metric="train_loss", log=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from verydeep.cli import main
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n  {name} " in shown for name in ("data", "models", "train"))
+
+
+def test_models_are_listed_without_cutting_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert "highway-19-nin classes=100" in shown
+    assert "2,265,928" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_models_as_json_are_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["name"]: row["parameters"] for row in rows}["highway-mnist-16"] == 38_986
+
+
+def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "highway-c"]) == 0
+    shown = capsys.readouterr().out
+    assert "inferred:" in shown
+    assert "HighwayConv2d" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["modles"], "unknown command 'modles'; did you mean 'models'?"),
+        (["models", "higway-a"], "unknown model 'higway-a'; did you mean 'highway-a'?"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"verydeep: {words}\n"
+
+
+def test_an_unknown_option_exits_with_2() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "verydeep", "models", "--jsn"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--json" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_who_has_had_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m verydeep models | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
