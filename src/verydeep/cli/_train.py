@@ -92,7 +92,7 @@ def _single(options: Train | Resume) -> str:
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, report=report)
     else:
-        return f"{run.path} has ended already\n{_ending(run)}"
+        return f"has ended already: {_ending(run)}"
     return _ending(run)
 
 

@@ -16,11 +16,12 @@ from verydeep.data import load_dataset
 from verydeep.errors import UserError
 from verydeep.lock import alone
 from verydeep.training._config import TrainConfig
+from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
 from verydeep.training._seed_process import SeedProcess
 from verydeep.training._seeds_folder import Seeds
 from verydeep.training._seeds_report import SeedsReport
-from verydeep.training._train import make_free_folder, make_model
+from verydeep.training._train import make_model
 
 _LOOK_EVERY = 0.2  # seconds
 
@@ -64,8 +65,7 @@ def train_seeds(
     config = replace(config, threads=config.threads or 1)
     dataset = load_dataset(config.data, root)  # what does not exist or fit together is said once, before any process
     make_model(config, dataset)
-    name = f"{config.model.name}-{dataset.name}"
-    folder = Path("runs") / f"{name}-{make_free_folder(name)}" if path is None else Path(path)
+    folder = numbered_folder(config, dataset, free_number(config, dataset)) if path is None else Path(path)
     del dataset
     seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)))
     return _fit(seeds, root, jobs, report or SeedsReport(), tensorboard)

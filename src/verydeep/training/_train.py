@@ -10,13 +10,13 @@ from torch import nn
 
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
 from verydeep.training._fingerprint import differences, fingerprint
+from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
@@ -57,10 +57,9 @@ def train(
     with world.agreed():
         dataset = load_dataset(config.data, root) if dataset is None else dataset
         model = make_model(config, dataset) if model is None else model
-        name = f"{config.model.name}-{dataset.name}"
         if path is None and world.rank == 0:
-            number = make_free_folder(name)
-    run = Run(Path("runs") / f"{name}-{world.first(number)}" if path is None else Path(path), config)
+            number = free_number(config, dataset)
+    run = Run(numbered_folder(config, dataset, world.first(number)) if path is None else Path(path), config)
     facts = {"own": own, "data": fingerprint(dataset)}
     return _fit(run, model, dataset, world, report or Report(), facts)
 
@@ -192,22 +191,6 @@ def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
     best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
     parameters = sum(p.numel() for p in model.parameters())
     return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
-
-
-def make_free_folder(name: str) -> int:
-    """Make a folder of the next free number: of two commands that start at once, each gets its own."""
-    make_folder(Path("runs"))
-    number = 1
-    while True:
-        path = Path("runs") / f"{name}-{number}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            number += 1
-        except OSError as error:
-            raise cannot_write(path, error) from error
-        else:
-            return number
 
 
 def _world(config: TrainConfig) -> World:
