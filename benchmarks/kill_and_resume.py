@@ -118,7 +118,7 @@ def instants(seed: int, length: float) -> Iterator[float]:
 
 def disturb(config: Path, path: Path, instant: float, wanted: int, phase: mmap.mmap) -> str | None:
     """One run that is killed once and then continued; the phase that the kill met, or None if it came too late."""
-    pid = child([str(config), "--run", str(path)], phase)
+    pid = child([str(config), "--folder", str(path)], phase)
     wait_for_training(phase)
     if not kill_during(pid, instant, wanted, phase):
         return None
@@ -130,7 +130,7 @@ def disturb(config: Path, path: Path, instant: float, wanted: int, phase: mmap.m
 def measure(config: Path, kills: int, seed: int) -> dict[str, Any]:
     phase = mmap.mmap(-1, 1)
     with tempfile.TemporaryDirectory() as folder:
-        pid = child([str(config), "--run", f"{folder}/whole"], phase)
+        pid = child([str(config), "--folder", f"{folder}/whole"], phase)
         wait_for_training(phase)
         start = time.monotonic()
         finish(pid)

@@ -82,7 +82,7 @@ def test_a_wrong_file_is_refused_in_one_line(
 ) -> None:
     file = tmp_path / "bad.toml"
     file.write_text(text)
-    assert main(["train", str(file), "--run", str(tmp_path / "run")]) == 2
+    assert main(["train", str(file), "--folder", str(tmp_path / "run")]) == 2
     assert words.format(file=file) in one_line(capsys)
     assert not (tmp_path / "run" / "config.json").exists()
 
@@ -101,7 +101,7 @@ def test_a_mistyped_option_names_the_nearest_one(capsys: pytest.CaptureFixture[s
 
 def test_options_win_over_the_file_and_all_of_it_is_saved(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "run"
-    assert main(["train", str(file), "--run", str(path), "--epochs", "1", "--optim.lr", "0.5", "--quiet"]) == 0
+    assert main(["train", str(file), "--folder", str(path), "--epochs", "1", "--optim.lr", "0.5", "--quiet"]) == 0
     saved = json.loads((path / "config.json").read_text())["training"]
     config = Run.load(path).config
     assert (config.epochs, config.optim.lr, config.batch_size, config.model.depth) == (1, 0.5, 100, 3)
@@ -119,13 +119,13 @@ def test_the_file_comes_first_so_that_it_is_never_overlooked(file: Path, capsys:
 def test_a_line_an_epoch_where_there_is_no_terminal_and_nothing_when_quiet(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", str(file), "--run", str(tmp_path / "a")]) == 0
+    assert main(["train", str(file), "--folder", str(tmp_path / "a")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines[:2]] == ["epoch 1/2", "epoch 2/2"]
     assert all(word in lines[0] for word in ("loss ", "valid ", "test ", "%", "lr 0.01"))
     assert lines[2].startswith("finished after 2 epochs: ")
     assert lines[2].endswith(str(tmp_path / "a"))
-    assert main(["train", str(file), "--run", str(tmp_path / "b"), "--quiet"]) == 0
+    assert main(["train", str(file), "--folder", str(tmp_path / "b"), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
 
 
@@ -138,11 +138,11 @@ def test_runs_are_numbered_unless_named(
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [f"highway-mlp-digits-{n}" for n in (1, 2)]
 
 
-@pytest.mark.parametrize("command", [["--run"], ["--resume"]])
+@pytest.mark.parametrize("command", [["--folder"], ["--resume"]])
 def test_a_folder_that_cannot_be_a_run_is_refused(
     command: list[str], file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = [str(file)] if command == ["--run"] else []
+    first = [str(file)] if command == ["--folder"] else []
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     for path in (tmp_path / "full", file, file / "below"):
@@ -155,9 +155,9 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run"
-    main(["train", str(file), "--run", str(path), "--quiet"])
+    main(["train", str(file), "--folder", str(path), "--quiet"])
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    assert main(["train", str(file), "--run", str(path)]) == 2
+    assert main(["train", str(file), "--folder", str(path)]) == 2
     assert f"continue it with --resume {path}" in one_line(capsys)
     assert main(["train", "--resume", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"{path} has ended already\nfinished after 2 epochs")
@@ -165,7 +165,7 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
 
 
 @pytest.mark.parametrize(
-    "others", [["--epochs", "10"], ["--optim.lr=1"], ["other.toml"], ["--run", "x"], ["--compile"]]
+    "others", [["--epochs", "10"], ["--optim.lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]]
 )
 def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--resume", "run", "--quiet", *others]) == 2
@@ -185,7 +185,7 @@ def test_a_run_of_another_version_is_named_as_such(
     change: Any, words: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run"
-    main(["train", str(file), "--run", str(path), "--quiet"])
+    main(["train", str(file), "--folder", str(path), "--quiet"])
     (path / "summary.json").unlink()
     (path / "config.json").write_text(json.dumps(change(json.loads((path / "config.json").read_text()))))
     assert main(["train", "--resume", str(path)]) == 2
@@ -200,7 +200,7 @@ def test_vanished_data_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     table.write_text("a,b,class\n" + "".join(f"{i},{i % 7},{'yes' if i % 2 else 'no'}\n" for i in range(60)))
     path = tmp_path / "run"
     arguments = ["--data.source", str(table), "--model.depth", "3", "--epochs", "1", "--threads", "1", "--quiet"]
-    assert main(["train", *arguments, "--run", str(path)]) == 0
+    assert main(["train", *arguments, "--folder", str(path)]) == 0
     (path / "summary.json").unlink()
     table.rename(tmp_path / "gone.csv")
     assert main(["train", "--resume", str(path)]) == 2

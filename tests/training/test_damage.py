@@ -179,7 +179,7 @@ def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path: Path) -> None:
         "import resource, sys; from verydeep.cli import main; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)); sys.exit(main(sys.argv[1:]))"
     )
-    arguments = ["train", *OPTIONS, "--epochs", "1", "--model.width", "20", "--run", str(path)]
+    arguments = ["train", *OPTIONS, "--epochs", "1", "--model.width", "20", "--folder", str(path)]
     done = subprocess.run([sys.executable, "-c", limited, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
@@ -190,7 +190,7 @@ def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path: Path) -> None:
 
 def test_a_file_where_a_folder_must_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["train", *OPTIONS, "--run", str(tmp_path / "file" / "run")]) == 2
+    assert main(["train", *OPTIONS, "--folder", str(tmp_path / "file" / "run")]) == 2
     printed = capsys.readouterr().err
     assert "cannot be written (Not a directory)" in printed
     assert printed.count("\n") == 1
@@ -200,7 +200,7 @@ def test_two_processes_cannot_train_one_run(
     tmp_path: Path, tiny: Dataset, configure: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run"
-    assert main(["train", *OPTIONS, "--epochs", "1", "--run", str(path), "--quiet"]) == 0
+    assert main(["train", *OPTIONS, "--epochs", "1", "--folder", str(path), "--quiet"]) == 0
     (path / "summary.json").unlink()
     before = (path / "events.log").read_text()
     with alone(path / "lock", ""):

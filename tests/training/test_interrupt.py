@@ -40,8 +40,8 @@ def test_one_signal_saves_and_says_how_to_continue(
     number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options, path = [*OPTIONS, "--epochs", "60"], tmp_path / "run"
-    assert main(["train", *options, "--run", str(tmp_path / "whole"), "--quiet"]) == 0
-    command = [sys.executable, "-m", "verydeep", "train", *options, "--run", str(path)]
+    assert main(["train", *options, "--folder", str(tmp_path / "whole"), "--quiet"]) == 0
+    command = [sys.executable, "-m", "verydeep", "train", *options, "--folder", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for_an_epoch(path, process)
     process.send_signal(number)
@@ -111,7 +111,7 @@ def in_a_terminal(arguments: list[str], columns: int) -> str:
 
 @pytest.mark.parametrize(("columns", "words"), [(120, ["accuracy ", " samples/s"]), (80, ["acc ", "/s"])])
 def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, words: list[str], tmp_path: Path) -> None:
-    shown = in_a_terminal([*OPTIONS, "--epochs", "9", "--run", str(tmp_path / "run")], columns)
+    shown = in_a_terminal([*OPTIONS, "--epochs", "9", "--folder", str(tmp_path / "run")], columns)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     frames = [frame for frame in re.split(r"[\r\n]+", plain) if re.match(r"epoch \d+/9 .*━", frame)]
     full = [frame for frame in frames if "left" in frame]
@@ -124,7 +124,7 @@ def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, wo
 
 
 def test_a_terminal_stays_empty_when_quiet(tmp_path: Path) -> None:
-    assert in_a_terminal([*OPTIONS, "--epochs", "1", "--quiet", "--run", str(tmp_path / "run")], 100) == ""
+    assert in_a_terminal([*OPTIONS, "--epochs", "1", "--quiet", "--folder", str(tmp_path / "run")], 100) == ""
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (61, "1:01"), (3661, "1:01:01")])

@@ -116,7 +116,7 @@ def test_when_all_diverge_that_is_the_result(tmp_path: Path, configure: Configur
 
 def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "seeds"
-    for arguments in ([*LONG, "--run", str(folder)], ["--resume", str(folder)]):
+    for arguments in ([*LONG, "--folder", str(folder)], ["--resume", str(folder)]):
         process = started(folder, *arguments)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
@@ -132,7 +132,7 @@ def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> Non
 
 def test_seeds_save_and_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "seeds"
-    process = started(folder, *LONG, "--run", str(folder))
+    process = started(folder, *LONG, "--folder", str(folder))
     process.kill()
     process.communicate()
     runs = Seeds.load(folder).runs

@@ -67,7 +67,7 @@ def test_without_the_extra_it_is_named_before_anything_is_trained(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     for several in ([], ["--seeds", "2"]):
-        arguments = ["train", "--data.source", "digits", "--run", str(tmp_path / "run"), "--tensorboard", *several]
+        arguments = ["train", "--data.source", "digits", "--folder", str(tmp_path / "run"), "--tensorboard", *several]
         assert main(arguments) == 2
         assert "pip install 'verydeep[tensorboard]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

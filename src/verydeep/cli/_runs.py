@@ -52,10 +52,7 @@ def _print_table(runs: list[RunInfo]) -> None:
     hidden: list[str] = []
     unbounded = console.options.update(max_width=1000)
     for name in _EXPENDABLE:
-        if (
-            Measurement.get(console, console.options.update(max_width=1000), _table(rows, hidden)).maximum
-            <= console.width
-        ):
+        if Measurement.get(console, unbounded, _table(rows, hidden)).maximum <= console.width:
             break
         hidden.append(name)
     console.print(_table(rows, hidden))

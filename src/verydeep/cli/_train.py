@@ -36,7 +36,7 @@ class Train:
     """A configuration file; options given beside it win."""
     resume: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """Continue this run, exactly as it would have gone on."""
-    run: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """The new run's folder; runs/MODEL-DATA-N unless given."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
@@ -88,7 +88,7 @@ def _single(options: Train | Resume) -> str:
     if options.tensorboard:
         report = TensorBoard(report)
     if isinstance(options, Train):
-        run = train(options.settings, options.run, root=options.root, report=report)
+        run = train(options.settings, options.folder, root=options.root, report=report)
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, report=report)
     else:
@@ -108,7 +108,7 @@ def _several(options: Train | Resume) -> str:
         seeds = train_seeds(
             options.settings,
             options.seeds,
-            options.run,
+            options.folder,
             root=options.root,
             report=report,
             tensorboard=options.tensorboard,

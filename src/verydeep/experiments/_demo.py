@@ -20,17 +20,26 @@ def demo_configs(data: str) -> dict[str, TrainConfig]:
     """
     shared = TrainConfig(
         data=DataConfig(data),
-        schedule=ScheduleConfig("exponential", 0.8),
-        epochs=5,
+        epochs=60 if data == "digits" else 5,
         evaluate_train=True,
         threads=1,
         device="cpu",
     )
-    if data == "digits":
-        shared = replace(shared, schedule=ScheduleConfig("exponential", 0.97), epochs=60)
-    plain = replace(shared, model=ModelConfig("plain-mlp", depth=50), optim=OptimConfig(lr=0.003))
-    highway = replace(shared, model=ModelConfig("highway-mlp", depth=50, gate_bias=-3.0), optim=OptimConfig(lr=0.2))
-    return {"plain": plain, "highway": highway}
+    plain, highway = (ScheduleConfig("exponential", 0.97 if data == "digits" else factor) for factor in (0.9, 0.8))
+    return {
+        "plain": replace(
+            shared,
+            model=ModelConfig("plain-mlp", depth=50),
+            optim=OptimConfig(lr=0.002),
+            schedule=plain,
+        ),
+        "highway": replace(
+            shared,
+            model=ModelConfig("highway-mlp", depth=50, gate_bias=-3.0),
+            optim=OptimConfig(lr=0.2),
+            schedule=highway,
+        ),
+    }
 
 
 def demo_data(root: Path | None) -> tuple[str, str]:

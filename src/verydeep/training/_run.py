@@ -146,7 +146,7 @@ def refuse_taken(path: Path) -> None:
     else:
         taken = path.exists()
     if taken:
-        raise UserError(f"{path} is there already; choose another with --run, or continue it with --resume {path}")
+        raise UserError(f"{path} is there already; choose another with --folder, or continue it with --resume {path}")
 
 
 def _read_json(path: Path, hint: str) -> Any:  # noqa: ANN401

@@ -162,7 +162,9 @@ def _start_alike(trainer: Trainer) -> None:
     alike = world.same(position.epoch) and world.same(position.batch)
     with world.agreed():
         if not alike:
-            raise UserError(f"processes read different checkpoints: {trainer.run.path} must be on a disk they share")
+            raise UserError(
+                f"the processes read different checkpoints: {trainer.run.path} must be on a disk they share"
+            )
     world.same_start(trainer.model)
 
 
