@@ -4,6 +4,7 @@ import sys
 import time
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from verydeep.training._checkpoint import Position
@@ -50,7 +51,7 @@ class Bar(Report):
         self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
         self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
         self.first, self.shown = self.done, 0.0
-        self.mean: list[float] = []
+        self.found, self.samples = torch.zeros(2, dtype=torch.float64), 0  # since the bar was last drawn
         columns = ("{task.description}", BarColumn(bar_width=None), "{task.percentage:>3.0f}%", "{task.fields[facts]}")
         self.progress = Progress(
             *(TextColumn(c) if isinstance(c, str) else c for c in columns),
@@ -64,24 +65,26 @@ class Bar(Report):
 
     def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
         self.done += 1
+        self.found, self.samples = self.found.to(found.device) + found.detach(), self.samples + samples
+        description = f"epoch {position.epoch + 1}/{self.epochs}"
         now = time.monotonic()
         if position.batch == self.batches:
-            self.progress.update(self.task, completed=self.batches, facts="measuring", refresh=True)
+            self.progress.update(
+                self.task, completed=self.batches, description=description, facts="measuring", refresh=True
+            )
             return
         if now - self.shown < 0.25:
             return
         self.shown = now
-        loss, right = (found.detach() / samples).tolist()
-        keep = 0.9 if self.mean else 0.0  # a running mean is easier to read than single batches
-        self.mean = [keep * old + (1 - keep) * new for old, new in zip(self.mean or (0, 0), (loss, right), strict=True)]
+        loss, right = (self.found / self.samples).tolist()
+        self.found, self.samples = torch.zeros_like(self.found), 0
         speed = (self.done - self.first) / (now - self.began)
         left = (self.epochs * self.batches - self.done) / speed
         accuracy, samples_a_second = ("accuracy", " samples/s") if self.progress.console.width >= 100 else ("acc", "/s")
         facts = (
-            f"loss {self.mean[0]:.4f}  {accuracy} {self.mean[1]:5.1%}  lr {lr:.3g}  "
+            f"loss {loss:.4f}  {accuracy} {right:5.1%}  lr {lr:.3g}  "
             f"{speed * self.batch_size:,.0f}{samples_a_second}  {clock(left)} left"
         )
-        description = f"epoch {position.epoch + 1}/{self.epochs}"
         self.progress.update(self.task, completed=position.batch, description=description, facts=facts, refresh=True)
 
     def epoch(self, metrics: dict[str, Any]) -> None:
