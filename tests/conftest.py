@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pytest
 import torch
 from hypothesis import settings
@@ -8,5 +10,7 @@ settings.load_profile("verydeep")
 
 
 @pytest.fixture(autouse=True)
-def _same_numbers_every_time() -> None:
+def _same_numbers_every_time() -> Iterator[None]:
     torch.manual_seed(0)
+    yield
+    torch.set_flush_denormal(False)  # a command that ran inside the test may have set it

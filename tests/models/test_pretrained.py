@@ -111,7 +111,7 @@ def test_an_interrupted_save_leaves_the_old_model(saved: Path, monkeypatch: pyte
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("verydeep.models._pretrained.save_file", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(UserError, match="disk is full"):
         save_pretrained(create_model("highway-mlp", depth=5), saved)
     assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
