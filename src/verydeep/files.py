@@ -1,10 +1,13 @@
-"""Writing to disk so that nothing is ever half there, and errors that say which file and why."""
+"""Writing to disk so that nothing is ever half there, reading what was written, errors that say which file and why."""
 
 import errno
+import json
 import os
 import tempfile
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from verydeep.errors import UserError
 
@@ -42,6 +45,28 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
 def partial_files(folder: Path) -> list[Path]:
     """What `write_whole` leaves when the process is killed in the middle of it."""
     return list(folder.glob(f".*{_PARTIAL}"))
+
+
+def read_json(path: Path, hint: str = "") -> dict[str, Any]:
+    """The JSON object in a file; `hint` says what should have been there."""
+    return _read(path, json.loads, "JSON", hint)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file."""
+    return _read(path, tomllib.loads, "TOML", "")
+
+
+def _read(path: Path, parse: Callable[[str], Any], kind: str, hint: str) -> dict[str, Any]:
+    try:
+        values = parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}{hint and f'; {hint}'}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not {kind}: {error}") from error
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: expected a {kind} table of keys, got {type(values).__name__}")
+    return values
 
 
 def make_folder(folder: Path) -> None:

@@ -178,7 +178,7 @@ def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.Captur
         (lambda saved: saved | {"format": 99}, "another version"),
         (lambda saved: saved | {"training": saved["training"] | {"warp": 1}}, "unknown key in"),
         (lambda saved: {}, "another version"),
-        (lambda saved: [], "another version"),
+        (lambda saved: [], "expected a JSON table of keys"),
     ],
 )
 def test_a_run_of_another_version_is_named_as_such(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ import tyro
 
 from verydeep.config import from_dict
 from verydeep.errors import UserError
+from verydeep.files import read_toml
 from verydeep.training import (
     Interrupted,
     Run,
@@ -134,13 +134,7 @@ def parse(arguments: list[str]) -> Train | Resume:
 
 def read_config(path: Path) -> TrainConfig:
     """A configuration file."""
-    try:
-        values = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not TOML: {error}") from error
-    return from_dict(TrainConfig, values, str(path))
+    return from_dict(TrainConfig, read_toml(path), str(path))
 
 
 def _ending(run: Run) -> str:

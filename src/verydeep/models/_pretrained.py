@@ -11,7 +11,7 @@ from torch import nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.files import write_whole
+from verydeep.files import read_json, write_whole
 from verydeep.models._network import Network
 from verydeep.models._registry import CONFIGS, build
 
@@ -40,13 +40,8 @@ def from_pretrained(directory: str | Path) -> Network:
     """The network that `save_pretrained` or a training run wrote, in evaluation mode."""
     directory = Path(directory)
     path = directory / "config.json"
-    try:
-        saved = json.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; expected a folder made by save_pretrained") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from error
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+    saved = read_json(path, "expected a folder made by save_pretrained")
+    if saved.get("format") != FORMAT:
         raise UserError(f"{path} is not a model configuration of format {FORMAT}; was it saved by another version?")
     if saved.get("architecture") not in CONFIGS:
         raise unknown(f"architecture in {path}", saved.get("architecture"), CONFIGS)

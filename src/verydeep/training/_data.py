@@ -7,7 +7,7 @@ from pathlib import Path
 from verydeep.config import from_dict, to_dict
 from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, load_dataset, load_split
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import read_json, write_whole
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._run import Run
 
@@ -30,13 +30,7 @@ class RunData:
     def load(cls, run: Run) -> "RunData":
         """What a run remembers."""
         path = run.path / "data.json"
-        try:
-            saved = json.loads(path.read_text())
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}; the run does not say what it trained on") from error
-        except ValueError as error:
-            raise UserError(f"{path} is not JSON: {error}") from error
-        return from_dict(cls, saved, str(path))
+        return from_dict(cls, read_json(path, "the run does not say what it trained on"), str(path))
 
 
 def remember(run: Run, dataset: Dataset) -> None:

@@ -21,7 +21,7 @@ from torch import nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder, partial_files, write_whole
+from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_whole
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training._environment import environment
@@ -59,15 +59,15 @@ class Run:
     def load(cls, path: str | Path) -> "Run":
         """Open a run's folder."""
         path = Path(path)
-        saved = _read_json(path / "config.json", "expected a folder made by verydeep train")
-        if not isinstance(saved, dict) or saved.get("format") != FORMAT or "training" not in saved:
+        saved = read_json(path / "config.json", "expected a folder made by verydeep train")
+        if saved.get("format") != FORMAT or "training" not in saved:
             raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
     def facts(self) -> dict[str, Any]:
         """All that config.json says."""
-        return dict(_read_json(self.path / "config.json", ""))
+        return read_json(self.path / "config.json")
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ class Run:
     def summary(self) -> dict[str, Any] | None:
         """How the run ended, or None while it has not."""
         file = self.path / "summary.json"
-        return dict(_read_json(file, "")) if file.exists() else None
+        return read_json(file) if file.exists() else None
 
     @property
     def is_network(self) -> bool:
@@ -147,12 +147,3 @@ def refuse_taken(path: Path) -> None:
         taken = path.exists()
     if taken:
         raise UserError(f"{path} is there already; choose another with --folder, or continue it with --resume {path}")
-
-
-def _read_json(path: Path, hint: str) -> Any:  # noqa: ANN401
-    try:
-        return json.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; {hint}") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from error

@@ -1,6 +1,5 @@
 """All runs below a folder, for a table: broken ones are listed with what is wrong."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.lock import is_held
+from verydeep.training._data import RunData
 from verydeep.training._run import Run
 
 _LEVELS = 3  # folders below the one asked for in which runs are looked for
@@ -92,13 +92,13 @@ def _status(run: Run) -> str:
 
 
 def _size(run: Run) -> dict[str, Any]:
-    saved = json.loads((run.path / "config.json").read_text())
-    size, data = saved.get("size", {}), run.path / "data.json"
+    saved, data = run.facts, run.path / "data.json"
+    size = saved.get("size", {})
     return {
         "model": run.config.model.name if saved["architecture"] else "(your own)",
         "depth": size.get("depth"),
         "parameters": size.get("parameters"),
-        "data": json.loads(data.read_text())["name"] if data.exists() else Path(run.config.data.source).name,
+        "data": RunData.load(run).name if data.exists() else Path(run.config.data.source).name,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import make_folder, write_whole
+from verydeep.files import make_folder, read_json, write_whole
 from verydeep.training._config import TrainConfig
 from verydeep.training._run import Run, refuse_taken
 
@@ -36,13 +36,8 @@ class Seeds:
     def load(cls, path: str | Path) -> "Seeds":
         """Open a folder that `train_seeds` made."""
         file = Path(path) / FILE
-        try:
-            saved = json.loads(file.read_text())
-        except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}; expected a folder made with --seeds") from error
-        except ValueError as error:
-            raise UserError(f"{file} is not JSON: {error}") from error
-        if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
+        saved = read_json(file, "expected a folder made with --seeds")
+        if saved.get("format") != _FORMAT:
             raise UserError(f"{file} is no list of seeds of format {_FORMAT}; another version's?")
         return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
 
@@ -55,7 +50,7 @@ class Seeds:
     def summary(self) -> dict[str, Any] | None:
         """The result, or None while there is none."""
         file = self.path / "summary.json"
-        return dict(json.loads(file.read_text())) if file.exists() else None
+        return read_json(file) if file.exists() else None
 
     def folder(self, seed: int) -> Path:
         """Where the run of a seed is."""
