@@ -100,7 +100,7 @@ def _check_size(samples: int, batch_size: int, world_size: int, drop_last: bool)
         raise UserError(f"{samples} samples do not fill one batch of {batch_size}; give a smaller batch_size")
     last = samples % batch_size
     if not drop_last and 0 < last < world_size:
-        raise UserError(f"the last batch has {last} samples for {world_size} processes; set drop_last=True")
+        raise UserError(f"the last batch has {last} samples for {world_size} processes; choose another batch_size")
 
 
 def _check_augment(split: Split, augment: Augment) -> None:

@@ -4,7 +4,14 @@ from verydeep.models._conv import ConvNet
 from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Pool
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
-from verydeep.models._pretrained import architecture, from_pretrained, load_weights, save_pretrained, save_weights
+from verydeep.models._pretrained import (
+    architecture,
+    from_pretrained,
+    load_weights,
+    save_pretrained,
+    save_weights,
+    separate,
+)
 from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
 from verydeep.models._residual import ResidualConfig, ResidualNet
 
@@ -31,4 +38,5 @@ __all__ = [
     "multiply_adds",
     "save_pretrained",
     "save_weights",
+    "separate",
 ]

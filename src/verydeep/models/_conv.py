@@ -13,7 +13,6 @@ from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, 
 from verydeep.models._network import Network
 from verydeep.models._recompute import run_steps
 from verydeep.nn import HighwayConv2d, Maxout, init_weight
-from verydeep.nn._activations import resolve_activation
 
 
 class ConvNet(Network):
@@ -97,7 +96,7 @@ class _Builder:
 
     def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
         fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
-        init_weight(module.weight, fan_in, fan_out, resolve_activation("relu"))
+        init_weight(module.weight, fan_in, fan_out, "relu")
         assert module.bias is not None
         nn.init.zeros_(module.bias)
         activation = nn.ReLU() if pieces == 1 else Maxout(pieces)

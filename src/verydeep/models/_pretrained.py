@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import nn
+from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
@@ -20,15 +20,28 @@ FORMAT = 1  # of config.json; raised when an older verydeep could not read what 
 
 def save_pretrained(model: Network, directory: str | Path) -> None:
     """Write a network so that `from_pretrained` gives it back; each file is complete or not there."""
+    if not isinstance(model, Network):
+        raise UserError(f"{type(model).__name__} is not one of our networks; save_weights takes any module")
     directory = Path(directory)
     save_weights(model, directory / "model.safetensors")
     write_whole(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
+def save_weights(model: nn.Module, path: str | Path) -> None:
     """Write a module's parameters and buffers as safetensors."""
-    weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    write_whole(path, save(weights))
+    write_whole(Path(path), save(separate(model.state_dict())))
+
+
+def separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, each in memory of its own, as safetensors wants them; tied weights share theirs."""
+    own = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    seen: set[int] = set()
+    for name, value in own.items():
+        storage = value.untyped_storage().data_ptr()
+        if storage in seen:
+            own[name] = value.clone()
+        seen.add(storage)
+    return own
 
 
 def architecture(model: Network) -> dict[str, Any]:
@@ -52,7 +65,7 @@ def from_pretrained(directory: str | Path) -> Network:
     return model.eval()
 
 
-def load_weights(model: nn.Module, path: Path) -> None:
+def load_weights(model: nn.Module, path: str | Path) -> None:
     """Read what `save_weights` wrote; weights that do not fit are refused by name."""
     try:
         weights = load_file(path)
@@ -69,4 +82,4 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise UserError(f"{path} does not fit the network: {'; '.join(problems[:5])}{more}")
-    model.load_state_dict(weights, assign=True)
+    model.load_state_dict(weights, assign=any(value.is_meta for value in expected.values()))

@@ -1,10 +1,13 @@
 """Activations that are computed again instead of kept: depth then costs time, not memory."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 Step = Callable[[Tensor], Tensor]
@@ -20,8 +23,28 @@ def run_steps(steps: Sequence[Step], x: Tensor, recompute: bool) -> Tensor:
         return _apply(steps, x)
     length = math.isqrt(len(steps)) + 1
     for first in range(0, len(steps), length):
-        x = checkpoint(_apply, steps[first : first + length], x, use_reentrant=False)
+        segment = steps[first : first + length]
+        x = checkpoint(_apply, segment, x, use_reentrant=False, context_fn=partial(_contexts, segment))
     return x
+
+
+def _contexts(steps: Sequence[Step]) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    return nullcontext(), _statistics_kept(steps)
+
+
+@contextmanager
+def _statistics_kept(steps: Sequence[Step]) -> Iterator[None]:
+    """Batch normalisation counts a batch once, not again when it is recomputed."""
+    modules = [step.func if isinstance(step, partial) else step for step in steps]
+    norms = [n for m in modules if isinstance(m, nn.Module) for n in m.modules() if isinstance(n, _BatchNorm)]
+    counting = [norm.track_running_stats for norm in norms]
+    for norm in norms:
+        norm.track_running_stats = False
+    try:
+        yield
+    finally:
+        for norm, counted in zip(norms, counting, strict=True):
+            norm.track_running_stats = counted
 
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:

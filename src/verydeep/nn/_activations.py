@@ -10,19 +10,26 @@ from verydeep.errors import UserError, unknown
 
 Activation = Callable[[Tensor], Tensor]
 
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "elu": F.elu,
     "gelu": F.gelu,
     "hardsigmoid": F.hardsigmoid,
-    "identity": lambda x: x,
+    "identity": _identity,
     "leaky_relu": F.leaky_relu,
+    "mish": F.mish,
     "relu": torch.relu,
+    "relu6": F.relu6,
     "sigmoid": torch.sigmoid,
     "silu": F.silu,
     "softplus": F.softplus,
     "tanh": torch.tanh,
 }
-RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "relu", "silu"})
+RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "leakyrelu", "mish", "prelu", "relu", "relu6", "silu"})
 
 
 def resolve_activation(activation: str | Activation) -> Activation:

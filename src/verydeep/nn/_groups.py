@@ -29,11 +29,18 @@ def parameter_groups(
     groups: dict[str, list[nn.Parameter]] = {"weights": [], "biases": [], "classifier": []}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            bias = name.rpartition(".")[2] == "bias"
-            groups["biases" if bias else "classifier" if id(parameter) in last else "weights"].append(parameter)
+            groups["biases" if _is_bias(name) else "classifier" if id(parameter) in last else "weights"].append(
+                parameter
+            )
     settings = {
         "weights": {"lr": lr, "weight_decay": weight_decay},
         "biases": {"lr": bias_lr * lr, "weight_decay": 0.0},
         "classifier": {"lr": lr, "weight_decay": classifier_decay * weight_decay},
     }
     return [{"name": name, "params": groups[name]} | settings[name] for name in groups if groups[name]]
+
+
+def _is_bias(name: str) -> bool:
+    """By its name: `bias`, and also `bias_ih_l0` of recurrent and `in_proj_bias` of attention layers."""
+    last = name.rpartition(".")[2]
+    return last == "bias" or last.startswith("bias_") or last.endswith("_bias")

@@ -58,19 +58,22 @@ class Highway(HighwayLayer):
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         h, t = _call(self.block, x), _call(self.gate, x)
-        c = None if self.carry is None else _call(self.carry, x)
-        shape = self.x_hat(x).shape
-        _check("block", h, shape, broadcast=False)
-        _check("gate", t, shape, broadcast=True)
+        return h, t, None if self.carry is None else _call(self.carry, x)
+
+    def _parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        x_hat, h, t, c = super()._parts(x)
+        _check("block", h, x_hat.shape, broadcast=False)
+        _check("gate", t, x_hat.shape, broadcast=True)
         if c is not None:
-            _check("carry", c, shape, broadcast=True)
-        return h, t, c
+            _check("carry", c, x_hat.shape, broadcast=True)
+        return x_hat, h, t, c
 
 
 def _call(module: nn.Module, x: Tensor) -> Tensor:
     out = module(x, x, x, need_weights=False) if isinstance(module, nn.MultiheadAttention) else module(x)
     result = out[0] if isinstance(out, tuple) else out
-    assert isinstance(result, Tensor)
+    if not isinstance(result, Tensor):
+        raise UserError(f"Highway: {type(module).__name__} must return a tensor, got {type(result).__name__}")
     return result
 
 

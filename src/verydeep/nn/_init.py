@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from verydeep.errors import UserError, unknown
-from verydeep.nn._activations import RECTIFIERS, Activation, activation_name
+from verydeep.nn._activations import RECTIFIERS, Activation, activation_name, resolve_activation
 
 SCHEMES = ("auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform")
 
 
-def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: Activation, scheme: str = "auto") -> None:
+def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Activation, scheme: str = "auto") -> None:
     """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for everything else.
 
     The fans are given, not read from the shape, so that stacked weights are filled in one call.
@@ -24,7 +24,7 @@ def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: Activatio
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
     if scheme == "auto":
-        rectifier = activation_name(activation).lower() in RECTIFIERS | {"leakyrelu", "prelu"}
+        rectifier = activation_name(resolve_activation(activation)).lower() in RECTIFIERS
         scheme = "he_normal" if rectifier else "glorot_uniform"
     std = math.sqrt(2 / fan_in) if scheme.startswith("he") else math.sqrt(2 / (fan_in + fan_out))
     with torch.no_grad():

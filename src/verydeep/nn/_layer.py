@@ -32,13 +32,17 @@ class HighwayLayer(nn.Module):
         """The block output; a closed layer (all transform gates 0) copies its input."""
         if closed:
             return self.x_hat(x)
-        return highway(self.x_hat(x), *self.transforms(x))
+        return highway(*self._parts(x))
 
     def trace(self, x: Tensor, closed: bool = False) -> Trace:
         """The block output together with what it was made of. Nothing is kept in the layer."""
         if closed:
             return closed_trace(self.x_hat(x))
-        return open_trace(self.x_hat(x), *self.transforms(x))
+        return open_trace(*self._parts(x))
+
+    def _parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """What is carried, then H, T and C."""
+        return self.x_hat(x), *self.transforms(x)
 
 
 def open_trace(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None) -> Trace:

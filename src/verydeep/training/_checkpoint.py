@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import write_whole
+from verydeep.models import separate
 
 _FORMAT = 1
 _KEPT = 2
@@ -55,7 +56,7 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
     state = optimiser.state_dict()["state"]
     for index, values in state.items():
         tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    tensors = separate(tensors)
     header = {"format": _FORMAT, "position": to_dict(position)}
     header["checksum"] = _checksum(tensors, header["position"])
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
@@ -99,7 +100,9 @@ def set_aside(checkpoint: Path) -> Path:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Newest first."""
-    return sorted(folder.glob("[0-9]*.safetensors"), reverse=True)
+    return sorted(
+        folder.glob("[0-9]*.safetensors"), key=lambda path: [int(n) for n in path.stem.split("-")], reverse=True
+    )
 
 
 def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:

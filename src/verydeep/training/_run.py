@@ -74,12 +74,20 @@ class Run:
         """One dictionary for every epoch completed; a last line cut short by a crash is left out."""
         file = self.path / "metrics.jsonl"
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
+
+    def _parse(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            return dict(json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise UserError(
+                f"{self.path / 'metrics.jsonl'} line {number} is damaged; mend or remove the line"
+            ) from error
 
     @property
     def measured(self) -> dict[str, Any]:
         """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
-        metrics = self.metrics
+        metrics = [line for line in self.metrics if line["loss"] is not None]  # a diverged epoch's are not kept
         best = [line for line in metrics if line.get("valid_accuracy") is not None]
         return max(best, key=lambda line: line["valid_accuracy"]) if best else metrics[-1] if metrics else {}
 

@@ -37,7 +37,7 @@ class Seeds:
         """Open a folder that `train_seeds` made."""
         file = Path(path) / FILE
         saved = read_json(file, "expected a folder made with --seeds")
-        if saved.get("format") != _FORMAT:
+        if saved.get("format") != _FORMAT or not {"training", "seeds"} <= saved.keys():
             raise UserError(f"{file} is no list of seeds of format {_FORMAT}; another version's?")
         return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
 
