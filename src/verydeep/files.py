@@ -3,11 +3,11 @@
 import errno
 import json
 import os
-import tempfile
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from verydeep.errors import UserError
 
@@ -24,17 +24,14 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
     """
     make_folder(path.parent)
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PARTIAL)
-        partial = Path(name)
+        partial = path.with_name(f".{path.name}.{uuid4().hex}{_PARTIAL}")
         try:
-            os.close(descriptor)
             if callable(data):
                 data(partial)
             else:
                 partial.write_bytes(data.encode() if isinstance(data, str) else data)
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
-            partial.chmod(0o644)  # a temporary file is private; data is for everyone
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)

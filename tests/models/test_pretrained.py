@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from verydeep.errors import UserError
-from verydeep.models import create_model, from_pretrained, save_pretrained
+from verydeep.models import create_model, from_pretrained, load_weights, save_pretrained, save_weights
 
 
 @pytest.mark.parametrize(
@@ -115,3 +116,23 @@ def test_an_interrupted_save_leaves_the_old_model(saved: Path, monkeypatch: pyte
     with pytest.raises(UserError, match="disk is full"):
         save_pretrained(create_model("highway-mlp", depth=5), saved)
     assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
+
+
+def test_tied_weights_of_a_module_of_one_s_own_are_saved_and_come_back(tmp_path: Path) -> None:
+    def tied() -> nn.Sequential:
+        first = nn.Linear(3, 3)
+        second = nn.Linear(3, 3)
+        second.weight = first.weight
+        return nn.Sequential(first, second).double()
+
+    model, other = tied(), tied()
+    save_weights(model, str(tmp_path / "weights"))
+    load_weights(other, str(tmp_path / "weights"))
+    assert torch.equal(other[0].weight, model[0].weight)  # type: ignore[arg-type]
+    assert other[0].weight.dtype == torch.float64
+    assert other[0].weight is other[1].weight
+
+
+def test_only_networks_are_saved_as_pretrained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Linear is not one of our networks"):
+        save_pretrained(nn.Linear(2, 2), tmp_path)  # type: ignore[arg-type]

@@ -89,3 +89,18 @@ def test_a_gate_without_a_bias_cannot_be_given_one() -> None:
     gate: Any = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Sigmoid())
     with pytest.raises(UserError, match="no parameter named 'bias'"):
         Highway(nn.Linear(3, 3), gate, gate_bias=-1.0)
+
+
+def test_x_hat_is_made_once() -> None:
+    x_hat = nn.BatchNorm1d(3)
+    Highway(nn.Linear(3, 3), linear_gate(3), resize=x_hat)(torch.randn(4, 3))
+    assert x_hat.num_batches_tracked == 1
+
+
+def test_a_block_that_returns_no_tensor_is_named() -> None:
+    class Pair(nn.Module):
+        def forward(self, x: Tensor) -> list[Tensor]:
+            return [x, x]
+
+    with pytest.raises(UserError, match="Pair must return a tensor, got list"):
+        Highway(Pair(), linear_gate(3))(torch.randn(2, 3))

@@ -6,7 +6,15 @@ import torch
 from torch import nn
 
 from verydeep.errors import UserError
-from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, PlainStack, parameter_groups, suggest_gate_bias
+from verydeep.nn import (
+    HighwayConv2d,
+    HighwayLinear,
+    HighwayStack,
+    PlainStack,
+    init_weight,
+    parameter_groups,
+    suggest_gate_bias,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +82,17 @@ def test_parameter_groups_are_the_authors() -> None:
     grouped = [id(p) for group in groups.values() for p in group["params"]]
     assert sorted(grouped) == sorted(id(p) for p in model.parameters() if p.requires_grad)
     torch.optim.SGD(list(groups.values()))
+
+
+def test_biases_of_recurrent_and_attention_layers_are_biases_too() -> None:
+    model = nn.ModuleList([nn.GRU(3, 3), nn.MultiheadAttention(4, 2)])
+    groups = {group["name"]: group["params"] for group in parameter_groups(model, 0.1)}
+    assert {p.ndim for p in groups["biases"]} == {1}
+    assert {p.ndim for p in groups["weights"]} == {2}
+
+
+def test_weights_may_be_initialised_for_an_activation_by_name() -> None:
+    for activation in ("relu", torch.relu, nn.ReLU6()):
+        weight = torch.empty(300, 300)
+        init_weight(weight, 300, 300, activation)
+        assert weight.var().item() == pytest.approx(2 / 300, rel=0.03)

@@ -37,14 +37,16 @@ def _statistics_kept(steps: Sequence[Step]) -> Iterator[None]:
     """Batch normalisation counts a batch once, not again when it is recomputed."""
     modules = [step.func if isinstance(step, partial) else step for step in steps]
     norms = [n for m in modules if isinstance(m, nn.Module) for n in m.modules() if isinstance(n, _BatchNorm)]
-    counting = [norm.track_running_stats for norm in norms]
+    before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
     for norm in norms:
-        norm.track_running_stats = False
+        norm.momentum = 0.0  # the running mean takes in nothing
+        norm.num_batches_tracked = None
     try:
         yield
     finally:
-        for norm, counted in zip(norms, counting, strict=True):
-            norm.track_running_stats = counted
+        for norm, (momentum, tracked) in zip(norms, before, strict=True):
+            norm.momentum = momentum
+            norm.num_batches_tracked = tracked
 
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:

@@ -29,9 +29,8 @@ def parameter_groups(
     groups: dict[str, list[nn.Parameter]] = {"weights": [], "biases": [], "classifier": []}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            groups["biases" if _is_bias(name) else "classifier" if id(parameter) in last else "weights"].append(
-                parameter
-            )
+            kind = "biases" if _is_bias(name) else "classifier" if id(parameter) in last else "weights"
+            groups[kind].append(parameter)
     settings = {
         "weights": {"lr": lr, "weight_decay": weight_decay},
         "biases": {"lr": bias_lr * lr, "weight_decay": 0.0},

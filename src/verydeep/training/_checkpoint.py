@@ -100,9 +100,11 @@ def set_aside(checkpoint: Path) -> Path:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Newest first."""
-    return sorted(
-        folder.glob("[0-9]*.safetensors"), key=lambda path: [int(n) for n in path.stem.split("-")], reverse=True
-    )
+    return sorted(folder.glob("[0-9]*.safetensors"), key=_place, reverse=True)
+
+
+def _place(checkpoint: Path) -> list[int]:
+    return [int(number) for number in checkpoint.stem.split("-")]
 
 
 def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:

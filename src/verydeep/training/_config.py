@@ -46,7 +46,7 @@ class OptimConfig:
     """How weights are updated.
 
     Attributes:
-        name: Stochastic gradient descent as in the paper, or Adam.
+        name: Stochastic gradient descent as in the paper, or Adam (with decoupled weight decay).
         lr: Learning rate before the schedule.
         momentum: Of SGD.
         nesterov: Whether momentum is Nesterov's.
@@ -82,7 +82,8 @@ class ScheduleConfig:
 
     Attributes:
         name: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each milestone);
-            `one-cycle` (up, then down to 0); `cosine` (down to 0 along half a cosine, after a linear warm-up).
+            `one-cycle` (straight up, then straight down to 0); `cosine` (down to 0 along half a cosine, after a linear
+            warm-up).
         factor: Of exponential and multistep.
         milestones: Of multistep: after how many epochs the rate drops.
         warmup: Of one-cycle and cosine: the share of training in which the rate rises.

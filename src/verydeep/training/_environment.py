@@ -28,6 +28,13 @@ def environment() -> dict[str, Any]:
     }
 
 
+def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """What decides the last digits of a result and is not as it was: name, value before, value now."""
+    now = environment()
+    names = ("torch", "processor", "processes", "threads", "gpu")
+    return [(name, before[name], now[name]) for name in names if name in before and before[name] != now[name]]
+
+
 def _processor() -> str:
     """The name the kernel gives, where there is one; platform.processor() is empty on Linux."""
     info = Path("/proc/cpuinfo")

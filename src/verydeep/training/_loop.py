@@ -51,6 +51,7 @@ class Trainer:
         self.forward = self._forward()
         self.totals = self._totals()
         self.ticked = self.saved = time.perf_counter()
+        self.stopping = False
 
     def fit(self, interrupt: Interrupt) -> Status:
         """Train from the last checkpoint to the end."""
@@ -58,10 +59,13 @@ class Trainer:
         if self.position == Position():
             self.save()  # initial weights of a module of the user's own could not be made again
         while (status := self.ended()) is None:
-            if not self.train_epoch(interrupt):
+            done = self.train_epoch(interrupt)
+            if done:
+                self.finish_epoch(self.measure())
+            else:
                 self.save()
+            if self.stopping and self.ended() is None:
                 return "interrupted"
-            self.finish_epoch(self.measure())
         return status
 
     def ended(self) -> Status | None:
@@ -86,11 +90,11 @@ class Trainer:
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            found = losses(self.forward(x.to(device)), y.to(device))
+            found = losses(self._logits(x.to(device)), y.to(device))
             (found[0] / self.batches.size(position.batch)).backward()
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
-            stop = self.gradients.share(interrupt.requested, look)
+            self.stopping = self.gradients.share(interrupt.requested, look)
             if config.optim.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
             self.optimiser.step()
@@ -100,7 +104,7 @@ class Trainer:
             if look and self.world.agree(self._exploded(found[0], len(y))):
                 position.diverged = True
                 break
-            if not last and stop:
+            if not last and self.stopping:
                 return False
             if not last and look and self.world.agree(time.perf_counter() - self.saved > config.checkpoint_every):
                 self.save()
@@ -124,6 +128,7 @@ class Trainer:
             if wanted and split is not None and not self.position.diverged:
                 result = evaluate(self.model, split, self.world, self.forward)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
+                self.position.diverged |= not math.isfinite(result.loss)  # by the epoch's last update
         self._tick()
         metrics["seconds"] = round(self.position.seconds, 3)
         return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
@@ -158,6 +163,13 @@ class Trainer:
         now = time.perf_counter()
         self.position.seconds += now - self.ticked
         self.ticked = now
+
+    def _logits(self, x: Tensor) -> Tensor:
+        logits = self.forward(x)
+        if logits.dim() != 2 or logits.shape[1] < len(self.dataset.classes):
+            want = f"(batch, {len(self.dataset.classes)})"
+            raise UserError(f"the module must return logits of shape {want}, one a class; got {tuple(logits.shape)}")
+        return logits
 
     def _totals(self) -> Tensor:
         """Loss and right answers of the present epoch; what a checkpoint brought counts once among all processes."""

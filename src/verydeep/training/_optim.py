@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from verydeep.errors import UserError
 from verydeep.nn import parameter_groups
 from verydeep.training._config import OptimConfig
 
@@ -16,6 +17,8 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
         bias_lr=config.bias_lr,
         classifier_decay=config.classifier_decay,
     )
+    if not groups:
+        raise UserError("the module has no parameters that require gradients: there is nothing to train")
     for group in groups:
         group["base_lr"] = group["lr"]
     if config.name == "adam":

@@ -80,9 +80,7 @@ class Run:
         try:
             return dict(json.loads(line))
         except (ValueError, TypeError) as error:
-            raise UserError(
-                f"{self.path / 'metrics.jsonl'} line {number} is damaged; mend or remove the line"
-            ) from error
+            raise UserError(f"{self.path / 'metrics.jsonl'} line {number} is damaged; mend or remove it") from error
 
     @property
     def measured(self) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from torch import nn
 
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
+from verydeep.files import read_json
 from verydeep.lock import alone
 from verydeep.models import Network, create_model
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
+from verydeep.training._environment import changed_environment
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
@@ -147,7 +149,7 @@ def _fit_alone(trainer: Trainer, report: Report) -> Run:
         if status == "interrupted":
             raise Interrupted(run)
         if world.rank == 0:
-            run.finish(_summary(run, status, trainer.model))
+            run.finish(_summary(trainer, status))
     except UserError as error:
         if isinstance(error.__cause__, OSError):
             raise UserError(f"{error}; nothing older is lost, go on: verydeep train --resume {run.path}") from error
@@ -171,7 +173,12 @@ def _start_alike(trainer: Trainer) -> None:
 def _start(run: Run, trainer: Trainer, report: Report) -> None:
     """Bring the folder in line with the checkpoint that training goes on from."""
     run.remove_partial_files()
+    missing = trainer.position.epoch - len(run.metrics)
+    if missing > 0:
+        report.warn(f"{run.path / 'metrics.jsonl'} has lost {missing} epochs; the weights are not affected")
     run.keep_epochs(trainer.position.epoch)
+    for name, before, now in changed_environment(read_json(run.path / "environment.json")):
+        report.warn(f"{name} was {before} and is {now}: the result may differ in the last digits")
     for checkpoint, problem in trainer.problems.items():
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
@@ -186,11 +193,16 @@ def _recompute(model: nn.Module) -> None:
     model.checkpoint_activations()
 
 
-def _summary(run: Run, status: Status, model: nn.Module) -> dict[str, Any]:
-    metrics = run.metrics
+def _summary(trainer: Trainer, status: Status) -> dict[str, Any]:
+    metrics = trainer.run.metrics
     best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
-    parameters = sum(p.numel() for p in model.parameters())
-    return {"status": status, "epochs": len(metrics), "parameters": parameters, "last": metrics[-1], "best": best}
+    return {
+        "status": status,
+        "epochs": trainer.position.epoch,
+        "parameters": sum(p.numel() for p in trainer.model.parameters()),
+        "last": metrics[-1] if metrics else {},
+        "best": best,
+    }
 
 
 def _world(config: TrainConfig) -> World:

@@ -112,11 +112,15 @@ class World:
 
 
 class FlatGradients:
-    """All gradients in one buffer, so that one sum over the processes does for all of them."""
+    """All gradients in one buffer, so that one sum over the processes does for all of them; a single one needs none."""
 
     def __init__(self, model: nn.Module, world: World) -> None:
-        self.world = world
+        self.world, self.model = world, model
+        if world.size == 1:
+            return
         parameters = [p for p in model.parameters() if p.requires_grad]
+        if any(p.dtype != torch.float32 for p in parameters):
+            raise UserError("several processes train float32 parameters only; precision = 'bfloat16' keeps those")
         sizes = [p.numel() for p in parameters]
         self.flat = torch.zeros(sum(sizes) + 1, device=world.device)  # the last place carries a wish to stop
         for parameter, part in zip(parameters, self.flat[:-1].split(sizes), strict=True):
@@ -124,7 +128,10 @@ class FlatGradients:
 
     def clear(self) -> None:
         """Before a backward pass."""
-        self.flat.zero_()
+        if self.world.size == 1:
+            self.model.zero_grad()
+        else:
+            self.flat.zero_()
 
     def share(self, stop: bool, look: bool) -> bool:
         """Sum over the processes after a backward pass.

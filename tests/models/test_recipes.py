@@ -1,0 +1,87 @@
+"""The networks layer by layer, as their publications describe them, written down a second time."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from verydeep.models import Conv, Dense, Dropout, Highways, Pool, create_model
+
+NINE = (3, 1, 3, 1, 3, 1, 3, 1, 3)
+TRUNK = (
+    *(Dropout(0.2), Conv(32), Highways((3, 3, 3, 3)), Pool(2, 2)),
+    *(Dropout(0.2), Conv(80), Highways((3, 3, 3, 3, 3)), Pool(2, 2)),
+    *(Dropout(0.2), Conv(128), Highways((3, 3, 3, 3, 3))),
+)
+HEAD = (Conv(100, 1), Pool(None, how="mean"), Dropout(0.2))
+RECIPES: dict[str, tuple[Any, ...]] = {
+    "highway-mnist-32": (
+        *(Dropout(0.2), Conv(32, 5, 0), Highways((3, 3)), Pool(3, 2)),
+        *(Dropout(0.3), Highways((3, 3, 3)), Pool(3, 2)),
+        *(Dropout(0.4), Highways((3, 3, 3)), Pool(2, 2)),
+        Dropout(0.5),
+    ),
+    "highway-19-nin": (*TRUNK, *HEAD),
+    "highway-a": (
+        *(Dropout(0.2), Conv(16), Highways((3, 3)), Pool(2, 2)),
+        *(Dropout(0.2), Conv(32), Highways((3, 3)), Pool(2, 2)),
+        *(Dropout(0.2), Conv(64), Highways((3, 3)), Pool(), Dense(250), Dropout(0.2)),
+    ),
+    "highway-b": (*TRUNK, Pool(), Dense(500), Dropout(0.2)),
+    "highway-c": (
+        *(Dropout(0.2), Conv(24), Highways(NINE), Pool(2, 2)),
+        *(Dropout(0.2), Conv(48), Highways(NINE), Pool(2, 2)),
+        *(Dropout(0.2), Conv(96), Highways(NINE), *HEAD),
+    ),
+}
+GATE_BIAS = {"highway-mnist-32": -1, "highway-19-nin": -2, "highway-a": -1, "highway-b": -2, "highway-c": -3}
+CLASSIFIER = {"highway-mnist-32": 0.1, "highway-19-nin": 0.05}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_layers_are_those_of_the_recipe(name: str) -> None:
+    config = create_model(name).config
+    assert config.layers == RECIPES[name]
+    assert config.gate_bias == GATE_BIAS[name]
+
+
+@pytest.mark.parametrize("name", CLASSIFIER)
+def test_classifiers_start_as_the_authors_did(name: str) -> None:
+    weights = torch.cat([create_model(name).get_parameter("classifier.weight").flatten() for _ in range(10)])
+    assert weights.std().item() == pytest.approx(CLASSIFIER[name], rel=0.1)
+
+
+def test_all_convolutions_start_with_he_s_variance() -> None:
+    model = create_model("highway-19-nin")
+    convolutions = [
+        module for module in model.modules() if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000
+    ]
+    assert len(convolutions) > 20
+    for module in convolutions:
+        fan_in = module.weight[0].numel()
+        assert module.weight.std().item() == pytest.approx(math.sqrt(2 / fan_in), rel=0.06)
+        assert module.bias is not None
+        assert not module.bias.mean() > 0
+
+
+def test_recomputing_activations_counts_a_batch_once() -> None:
+    states = []
+    for recompute in (False, True):
+        torch.manual_seed(0)
+        model = create_model("resnet-110", blocks=2)
+        if recompute:
+            model.checkpoint_activations()
+        torch.manual_seed(1)
+        model(torch.randn(4, 3, 32, 32)).sum().backward()
+        states.append((model.state_dict(), [p.grad for p in model.parameters()]))
+    assert all(torch.equal(a, b) for a, b in zip(states[0][0].values(), states[1][0].values(), strict=True))
+    torch.testing.assert_close(states[0][1], states[1][1])
+
+
+def test_every_highway_of_the_110_layer_network_sees_a_batch_once() -> None:
+    model = create_model("highway-110", blocks=1)
+    model(torch.randn(2, 3, 32, 32))
+    counts = {module.num_batches_tracked.item() for module in model.modules() if isinstance(module, nn.BatchNorm2d)}  # type: ignore[union-attr]
+    assert counts == {1}

@@ -1,0 +1,121 @@
+"""Corners of training that are easy to get wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from verydeep.data import Dataset
+from verydeep.errors import UserError
+from verydeep.training import Interrupted, OptimConfig, Report, Run, TrainConfig, resume, train
+from verydeep.training._interrupt import Interrupt
+from verydeep.training._loop import Trainer
+from verydeep.training._train import make_model
+from verydeep.training._world import World
+
+
+class Warnings(Report):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.said.append(message)
+
+
+def classifier(**options: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 16, **options), nn.Tanh(), nn.Linear(16, 3, **options))
+
+
+@pytest.mark.parametrize("batch_size", [10, 1000])
+def test_a_wish_to_stop_is_heard_also_when_an_epoch_is_one_batch(
+    batch_size: int, tiny: Dataset, configure: Any, tmp_path: Path
+) -> None:
+    config: TrainConfig = configure(batch_size=batch_size, epochs=3)
+    run = Run.create(tmp_path / "run", config, make_model(config, tiny), {})
+    trainer = Trainer(run, make_model(config, tiny), tiny, World(0, 1, torch.device("cpu")), Report())
+    interrupt = Interrupt()
+    interrupt.requested = True
+    assert trainer.fit(interrupt) == "interrupted"
+    assert trainer.position.epoch < 3
+
+
+def test_divergence_in_the_very_last_update_is_noticed(unvalidated: Dataset, configure: Any, tmp_path: Path) -> None:
+    config = configure(batch_size=1000, epochs=1, optim=OptimConfig(lr=1e38))
+    run = train(config, tmp_path / "run", dataset=unvalidated)
+    assert run.summary is not None
+    assert run.summary["status"] == "diverged"
+    assert not (run.path / "model.safetensors").exists()
+
+
+def test_a_module_of_one_s_own_may_tie_weights(unvalidated: Dataset, configure: Any, tmp_path: Path) -> None:
+    def tied() -> nn.Module:
+        model = nn.Sequential(nn.Flatten(), nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 3))
+        model[2].weight = model[1].weight
+        return model
+
+    run = train(configure(), tmp_path / "run", model=tied(), dataset=unvalidated)
+    assert run.summary is not None
+    assert run.metrics[-1]["loss"] < run.metrics[0]["loss"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_module_of_one_s_own_may_have_another_type(
+    dtype: torch.dtype, tiny: Dataset, configure: Any, tmp_path: Path
+) -> None:
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = classifier(dtype=dtype)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.inner(x.to(dtype))
+
+    run = train(configure(), tmp_path / "run", model=Cast(), dataset=tiny)
+    assert run.metrics[-1]["loss"] < run.metrics[0]["loss"]
+
+
+def test_a_module_that_cannot_be_trained_says_why(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing to train"):
+        train(configure(), tmp_path / "frozen", model=classifier().requires_grad_(False), dataset=tiny)
+    narrow = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
+    with pytest.raises(UserError, match=r"logits of shape \(batch, 3\), one a class; got \(10, 2\)"):
+        train(configure(), tmp_path / "narrow", model=narrow, dataset=tiny)
+
+
+def test_a_diverged_epoch_is_not_the_measured_one(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    for line in run.metrics:
+        line.pop("valid_accuracy")
+    run.append({"epoch": 3, "lr": 0.1, "loss": None, "accuracy": 0.1, "seconds": 1.0})
+    assert run.measured["epoch"] in (1, 2)
+
+
+def interrupted(run: Path) -> None:
+    (run / "summary.json").unlink()
+
+
+def test_damaged_metrics_are_named_by_their_line(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    lines = (run.path / "metrics.jsonl").read_text().splitlines()
+    (run.path / "metrics.jsonl").write_text("\n".join([lines[0], "garbage"]) + "\n")
+    interrupted(run.path)
+    with pytest.raises(UserError, match="line 2 is damaged"):
+        resume(run.path, dataset=tiny)
+
+
+def test_what_is_not_as_it_was_is_said_when_a_run_goes_on(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    interrupted(run.path)
+    before = json.loads((run.path / "environment.json").read_text())
+    (run.path / "environment.json").write_text(json.dumps(before | {"threads": 64}))
+    (run.path / "metrics.jsonl").write_text("")
+    report = Warnings()
+    try:
+        resume(run.path, dataset=tiny, report=report)
+    except Interrupted:
+        pytest.fail("nobody interrupted it")
+    assert any("threads was 64 and is 1" in line for line in report.said)
+    assert any("has lost 2 epochs" in line for line in report.said)
