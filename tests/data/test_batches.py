@@ -127,7 +127,7 @@ def test_a_gpu_sees_the_same_batches() -> None:
         ({"batch_size": 0}, "batch_size 0"),
         ({"batch_size": 5, "world_size": 2}, "cannot be shared by 2"),
         ({"batch_size": 4, "rank": 2, "world_size": 2}, "rank 2 is not one of 2"),
-        ({"batch_size": 9, "world_size": 3}, "last batch has 1 samples for 3 processes; set drop_last"),
+        ({"batch_size": 9, "world_size": 3}, "last batch has 1 samples for 3 processes; choose another"),
         ({"batch_size": 11, "drop_last": True}, "10 samples do not fill one batch of 11"),
         ({"batch_size": 2, "seed": -1}, "seed must be 0 or more"),
         ({"batch_size": 2, "augment": Augment(1)}, "only images can be augmented"),
