@@ -61,3 +61,11 @@ def test_a_reader_who_has_had_enough_is_no_error() -> None:
     command = f"{sys.executable} -m verydeep models | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_said_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-u", "-m", "verydeep", "models"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "verydeep: [Errno 28] No space left on device\n"

@@ -23,6 +23,8 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
         data: The content, or a function that writes it to the path it is given.
     """
     make_folder(path.parent)
+    if path.exists() and not path.is_file():  # a folder, or a device that must not be replaced by a file
+        raise UserError(f"{path}: is there and is no ordinary file; choose another name")
     try:
         partial = path.with_name(f".{path.name}.{uuid4().hex}{_PARTIAL}")
         try:

@@ -51,7 +51,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("schedule = {name = 'cosin'}", "{file}.schedule.name: expected 'constant' or"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
         ("batch_size = -1", "batch_size must be at least 1, got -1"),
-        ("threads = 0", "threads must be at least 1, got 0"),
+        ("threads = 0", "threads must be from 1 to 1024, got 0"),
         ("patience = 0", "patience must be at least 1, got 0"),
         ("seed = -1", "seed must be from 0 to below 2 ** 63, got -1"),
         ("seed = 100000000000000000000", "seed must be from 0 to below 2 ** 63, got 1"),

@@ -10,7 +10,7 @@ from torch import nn
 
 from verydeep.data import Dataset
 from verydeep.errors import UserError
-from verydeep.training import Interrupted, OptimConfig, Report, Run, TrainConfig, resume, train
+from verydeep.training import Interrupted, ModelConfig, OptimConfig, Report, Run, TrainConfig, resume, train
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
 from verydeep.training._train import make_model
@@ -119,3 +119,55 @@ def test_what_is_not_as_it_was_is_said_when_a_run_goes_on(tiny: Dataset, configu
         pytest.fail("nobody interrupted it")
     assert any("threads was 64 and is 1" in line for line in report.said)
     assert any("has lost 2 epochs" in line for line in report.said)
+
+
+def test_a_run_without_its_checkpoints_says_that_it_starts_again(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    before = run.metrics
+    interrupted(run.path)
+    for checkpoint in (run.path / "checkpoint").iterdir():
+        checkpoint.unlink()
+    report = Warnings()
+    again = resume(run.path, dataset=tiny, report=report)
+    assert any("starts again from the beginning" in line for line in report.said)
+    assert [line["loss"] for line in again.metrics] == [line["loss"] for line in before]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("config.json", {"architecture": [1]}, "'architecture' is not as verydeep wrote it"),
+        ("config.json", {"own": 5}, "'own' is not as verydeep wrote it"),
+        ("config.json", {"data": 5}, "'data' is not as verydeep wrote it"),
+        ("summary.json", None, "is damaged; remove it"),
+    ],
+)
+def test_files_edited_by_hand_are_refused_by_name(
+    name: str, change: Any, words: str, tiny: Dataset, configure: Any, tmp_path: Path
+) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    saved = json.loads((run.path / name).read_text())
+    (run.path / name).write_text(json.dumps(saved | change if change else {}))
+    with pytest.raises(UserError, match=words):
+        resume(run.path, dataset=tiny)
+
+
+def test_another_optimiser_than_the_checkpoint_s_is_refused(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(), tmp_path / "run", dataset=tiny)
+    interrupted(run.path)
+    saved = json.loads((run.path / "config.json").read_text())
+    saved["training"]["optim"]["name"] = "adam"
+    (run.path / "config.json").write_text(json.dumps(saved))
+    with pytest.raises(UserError, match="holds the state of SGD, the configuration says AdamW"):
+        resume(run.path, dataset=tiny)
+
+
+def test_what_the_machine_does_not_have_is_said_in_a_line(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    for changes, words in (
+        ({"device": "nonsense"}, "device 'nonsense' cannot be used"),
+        ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory for this highway-mlp"),
+    ):
+        with pytest.raises(UserError, match=words):
+            train(configure(**changes), tmp_path / "run", dataset=tiny)
+    with pytest.raises(UserError, match="threads must be from 1 to 1024"):
+        configure(threads=99_999)

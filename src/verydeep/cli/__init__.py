@@ -43,12 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if command not in _COMMANDS:
             raise unknown("command", command, _COMMANDS)
         return int(import_module(f"verydeep.cli._{command}").main(rest) or 0)
-    except UserError as error:
+    except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
+        sys.stderr.close()
+        return 141
+    except (UserError, OSError) as error:  # OSError: standard output on a full disk, for one
         print(f"verydeep: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("verydeep: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
-        sys.stderr.close()
-        return 141

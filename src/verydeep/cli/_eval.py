@@ -73,17 +73,19 @@ def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
 
     if run.summary is None:
         console.print(f"{run.path} has not finished: these are its weights so far", highlight=False)
-    console.print(_classes(found))
-    if len(found.classes) > _SHOWN:
+    table = _classes(found, console.width)
+    console.print(table)
+    if len(table.columns) == 3:
         console.print(_worst(found))
     what = f"{found.samples:,} samples of {name}"
     console.print(f"{what}: loss {found.loss:.4g}, accuracy {found.accuracy:.2%}", highlight=False)
     console.print(f"evaluation.json, confusion.png and confusion.svg are in {folder}", highlight=False, soft_wrap=True)
 
 
-def _classes(found: Confusion) -> Table:
-    """A row for every class: its answers, if there are few classes, and how many were right."""
-    few = len(found.classes) <= _SHOWN
+def _classes(found: Confusion, width: int) -> Table:
+    """A row for every class: its answers, if there is room for them, and how many were right."""
+    cells = [max(len(name), len(str(found.counts.max()))) + 3 for name in found.classes]
+    few = len(found.classes) <= _SHOWN and sum(cells) + 45 <= width
     table = _table("class \\ answer" if few else "class", *(found.classes if few else ()), "samples", "accuracy")
     for name, counts, accuracy in zip(found.classes, found.counts.tolist(), found.class_accuracy, strict=True):
         answers = [str(count) if count else "." for count in counts] if few else []

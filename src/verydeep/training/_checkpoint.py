@@ -57,7 +57,7 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optim
     for index, values in state.items():
         tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
     tensors = separate(tensors)
-    header = {"format": _FORMAT, "position": to_dict(position)}
+    header = {"format": _FORMAT, "optimiser": type(optimiser).__name__, "position": to_dict(position)}
     header["checksum"] = _checksum(tensors, header["position"])
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
     write_whole(path, save(tensors, {"verydeep": json.dumps(header)}))
@@ -82,7 +82,7 @@ def load_checkpoint(
     paths = _checkpoints(folder)
     for path in paths:
         try:
-            position, tensors = _read(path)
+            position, tensors = _read(path, type(optimiser).__name__)
             _restore(model, optimiser, tensors, path)
         except UserError as error:
             problems[path] = str(error)
@@ -107,7 +107,7 @@ def _place(checkpoint: Path) -> list[int]:
     return [int(number) for number in checkpoint.stem.split("-")]
 
 
-def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:
+def _read(path: Path, optimiser: str) -> tuple[Position, dict[str, Tensor]]:
     try:
         with safe_open(path, "pt") as file:
             header = dict(json.loads((file.metadata() or {}).get("verydeep", "{}")))
@@ -116,6 +116,8 @@ def _read(path: Path) -> tuple[Position, dict[str, Tensor]]:
         raise UserError(f"{path} cannot be read ({error})") from error
     if header.get("format") != _FORMAT:
         raise UserError(f"{path} was written by another version (format {header.get('format')}, not {_FORMAT})")
+    if header.get("optimiser") != optimiser:
+        raise UserError(f"{path} holds the state of {header.get('optimiser')}, the configuration says {optimiser}")
     position = header.get("position")
     if header.get("checksum") != _checksum(tensors, position):
         raise UserError(f"{path} is damaged: its content does not match its checksum")

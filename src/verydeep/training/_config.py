@@ -150,6 +150,6 @@ class TrainConfig:
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")
         _require("explosion", self.explosion, self.explosion > 1, "more than 1")
-        _require("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1")
+        _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")

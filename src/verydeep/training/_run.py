@@ -62,6 +62,9 @@ class Run:
         saved = read_json(path / "config.json", "expected a folder made by verydeep train")
         if saved.get("format") != FORMAT or "training" not in saved:
             raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
+        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict)):
+            if saved.get(key) is not None and not isinstance(saved[key], kind):
+                raise UserError(f"{path / 'config.json'}: '{key}' is not as verydeep wrote it; put it back as it was")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
@@ -93,12 +96,17 @@ class Run:
     def summary(self) -> dict[str, Any] | None:
         """How the run ended, or None while it has not."""
         file = self.path / "summary.json"
-        return read_json(file) if file.exists() else None
+        if not file.exists():
+            return None
+        summary = read_json(file)
+        if not {"status", "epochs", "last", "best"} <= summary.keys():
+            raise UserError(f"{file} is damaged; remove it, then: verydeep train --resume {self.path}")
+        return summary
 
     @property
     def is_network(self) -> bool:
         """Whether the run trains one of our networks, and not a module of the user's own."""
-        return self.facts["architecture"] is not None
+        return self.facts.get("architecture") is not None
 
     @cached_property
     def model(self) -> Network:

@@ -62,14 +62,14 @@ def list_runs(folder: str | Path) -> list[RunInfo]:
 
 def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
     try:
-        names = {path.name for path in folder.iterdir()}
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     except OSError:
         return
     if names & {"config.json", "environment.json"}:
         yield folder
     elif levels:
         for name in sorted(names):
-            if not name.startswith(".") and (folder / name).is_dir():
+            if not name.startswith("."):
                 yield from _find(folder / name, levels - 1)
 
 

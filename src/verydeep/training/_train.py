@@ -103,7 +103,12 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     torch.manual_seed(config.seed)
     shape = tuple(dataset.train.x.shape[1:])
     overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
-    return create_model(config.model.name, **overrides)
+    try:
+        return create_model(config.model.name, **overrides)
+    except RuntimeError as error:
+        if "memory" not in str(error):
+            raise
+        raise UserError(f"not enough memory for this {config.model.name}: {str(error).splitlines()[0]}") from error
 
 
 def _fit(
@@ -173,6 +178,8 @@ def _start_alike(trainer: Trainer) -> None:
 def _start(run: Run, trainer: Trainer, report: Report) -> None:
     """Bring the folder in line with the checkpoint that training goes on from."""
     run.remove_partial_files()
+    if trainer.position.epoch == 0 and run.metrics:
+        report.warn(f"{run.path / 'checkpoint'} has no checkpoint: training starts again from the beginning")
     missing = trainer.position.epoch - len(run.metrics)
     if missing > 0:
         report.warn(f"{run.path / 'metrics.jsonl'} has lost {missing} epochs; the weights are not affected")

@@ -159,6 +159,6 @@ def _device(name: str, local_rank: int) -> torch.device:
             device = torch.device("cuda", local_rank if device.index is None else device.index)
             torch.cuda.set_device(device)
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, AttributeError) as error:  # what torch raises depends on its build
         raise UserError(f"device '{name}' cannot be used: {str(error).splitlines()[0]}") from error
     return device
