@@ -163,7 +163,7 @@ def test_a_folder_that_is_taken_is_refused(tmp_path: Path, quick: TrainConfig) -
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 7}'])
 def test_a_spoilt_list_of_seeds_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "seeds.json").write_text(text)
-    with pytest.raises(UserError, match=r"seeds\.json is"):
+    with pytest.raises(UserError, match=r"seeds\.json"):
         Seeds.load(tmp_path)
 
 

@@ -16,11 +16,15 @@ from verydeep.files import make_folder
 if TYPE_CHECKING:
     from verydeep.training import TrainConfig
 
-_NEXT = """To try next:
-  verydeep train --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8     the highway network, longer
-  verydeep train --model.name plain-mlp --optim.lr 0.2                                a plain one at the same rate
-  verydeep train --model.depth 100 --model.gate-bias -4 --optim.lr 0.1                twice as deep
-  verydeep models                                                                     the paper's networks"""
+_NEXT = """To try next (after make: . .venv/bin/activate):
+  verydeep models
+      the paper's networks
+  verydeep train --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8
+      the highway network, longer
+  verydeep train --model.name plain-mlp --optim.lr 0.2
+      a plain one at the highway's learning rate
+  verydeep train --model.depth 100 --model.gate-bias -4 --optim.lr 0.1
+      twice as deep"""
 
 
 @dataclass(frozen=True)
