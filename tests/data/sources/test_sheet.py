@@ -50,5 +50,5 @@ def test_a_sheet_is_written_as_png_whatever_its_name_and_replaces_an_older_one(t
 
 
 def test_a_sheet_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="no ordinary file"):
         save_sheet(contact_sheet(dataset(2)), tmp_path)
