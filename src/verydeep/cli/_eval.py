@@ -84,7 +84,7 @@ def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
 
 def _classes(found: Confusion, width: int) -> Table:
     """A row for every class: its answers, if there is room for them, and how many were right."""
-    cells = [max(len(name), len(str(found.counts.max()))) + 3 for name in found.classes]
+    cells = [max(len(name), len(str(int(found.counts.max())))) + 3 for name in found.classes]
     few = len(found.classes) <= _SHOWN and sum(cells) + 45 <= width
     table = _table("class \\ answer" if few else "class", *(found.classes if few else ()), "samples", "accuracy")
     for name, counts, accuracy in zip(found.classes, found.counts.tolist(), found.class_accuracy, strict=True):
