@@ -67,9 +67,12 @@ class HighwayStack(Stack):
     def gate_bias(self, value: float | Tensor) -> None:
         self.gate_bias.copy_(torch.as_tensor(value))
 
-    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        """The block outputs of the last layer; closed layers (all transform gates 0) copy their input."""
-        for layer in self._open_layers(x, closed):
+    def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
+        """The block outputs of the last layer for x, the input of layer `first`.
+
+        Closed layers (all transform gates 0) copy their input.
+        """
+        for layer in self._open_layers(x, closed, first):
             if layer is not None:
                 x = highway(x, *self._transforms(x, *layer))
         return x

@@ -38,14 +38,16 @@ class Stack(nn.Module):
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
         nn.init.zeros_(self.bias)
 
-    def _open_layers(self, x: Tensor, closed: Collection[int]) -> list[tuple[Tensor, Tensor] | None]:
-        """Weight and bias of each layer, None where it is closed; indexing them would make backward quadratic."""
+    def _open_layers(self, x: Tensor, closed: Collection[int], first: int = 0) -> list[tuple[Tensor, Tensor] | None]:
+        """Weight and bias of the layers from `first` on, None where one is closed."""
         check_width(self, x, self.width)
         wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth)
         if wrong:
             raise UserError(f"cannot close layer {wrong[0]}: the layers are numbered 0 to {self.depth - 1}")
-        parameters = zip(self.weight.unbind(), self.bias.unbind(), strict=True)
-        return [None if layer in closed else pair for layer, pair in enumerate(parameters)]
+        if not 0 <= first <= self.depth:
+            raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
+        parameters = zip(self.weight.unbind(), self.bias.unbind(), strict=True)  # indexing: a quadratic backward pass
+        return [None if layer in closed else pair for layer, pair in enumerate(parameters)][first:]
 
     def extra_repr(self) -> str:
         return f"width={self.width}, depth={self.depth}, activation={activation_name(self.activation)}"
@@ -65,9 +67,9 @@ class PlainStack(Stack):
         super().__init__(width, depth, 1, activation, init)
         self.reset_parameters()
 
-    def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        """The output of the last layer; closed layers copy their input."""
-        for layer in self._open_layers(x, closed):
+    def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
+        """The output of the last layer for x, the input of layer `first`; closed layers copy their input."""
+        for layer in self._open_layers(x, closed, first):
             if layer is not None:
                 x = self.activation(F.linear(x, *layer))
         return x
