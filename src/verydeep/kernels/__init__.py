@@ -1,0 +1,7 @@
+"""Fused kernels for the processor, behind torch operators; everything they do has a reference in `verydeep.nn`."""
+
+from verydeep.kernels._conv_op import conv_suits, highway_conv
+from verydeep.kernels._gate_op import gate
+from verydeep.kernels._usable import suits
+
+__all__ = ["conv_suits", "gate", "highway_conv", "suits"]
