@@ -62,9 +62,7 @@ def make_conv_forward(maps: int, activation: str) -> Kernel:
     product, leave, gate, copy = make_product(True), make_leave(), gate_pass(maps, activation), _make_copy()
     transform = _make_transform(maps)
 
-    def emit(
-        x: N, u: N, bias: N, z: N, y: N, scratch: N, images: N, channels: N, height: N, width: N
-    ) -> None:
+    def emit(x: N, u: N, bias: N, z: N, y: N, scratch: N, images: N, channels: N, height: N, width: N) -> None:
         room = _Room.lay_out(scratch, images, channels, maps, height, width)
         outs, tiles = channels * maps, images * room.tall * room.across
         transform(x, scratch, images, channels, height, width)

@@ -16,14 +16,16 @@ _Derivative = Callable[[V, V], V]
 
 def gate_pass(maps: int, activation: str) -> Kernel:
     """`pass(rows, vectors, x, *z, y, *steps)`."""
-    both = f.tanh_and_sigmoid if activation == "tanh" else f.relu_and_sigmoid
+    both = _tanh_and_sigmoid if activation == "tanh" else f.relu_and_sigmoid
     return make_strided_pass("gate", 1 + maps, 1, (_coupled if maps == 2 else _independent)(both))
 
 
 def d_gate_pass(maps: int, activation: str) -> Kernel:
     """`pass(rows, vectors, dy, x, *z, dx, *dz, *steps)`."""
-    both, derivative = (f.tanh_and_sigmoid, f.d_tanh) if activation == "tanh" else (f.relu_and_sigmoid, f.d_relu)
-    return make_strided_pass("d_gate", 2 + maps, 1 + maps, (_d_coupled if maps == 2 else _d_independent)(both, derivative))
+    both, derivative = (_tanh_and_sigmoid, f.d_tanh) if activation == "tanh" else (f.relu_and_sigmoid, f.d_relu)
+    return make_strided_pass(
+        "d_gate", 2 + maps, 1 + maps, (_d_coupled if maps == 2 else _d_independent)(both, derivative)
+    )
 
 
 def make_gate(maps: int, activation: str) -> Kernel:
@@ -65,6 +67,11 @@ def _whole_row(blocks: N, over: Callable[[N, N | int], None]) -> None:
     over(blocks - blocks, vectors)
     with builder.if_then(vectors * LANES < blocks):
         over(blocks * NUMBER - REGISTER, 1)
+
+
+def _tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+    """Each with its own division, so that a NaN of one does not become the other's."""
+    return f.tanh(z), f.sigmoid(zt)
 
 
 def _coupled(both: _Both) -> Callable[..., tuple[V, ...]]:

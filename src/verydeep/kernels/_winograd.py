@@ -121,6 +121,7 @@ def make_d_leave() -> Kernel:
 
 def make_zero() -> Kernel:
     """`zero(address, vectors)`."""
+
     def emit(address: N, vectors: N) -> None:
         each(vectors, lambda n: store(ZERO, address + n * REGISTER))
 
