@@ -93,7 +93,8 @@ def test_torch_finds_nothing_wrong_with_the_operator(keep: bool) -> None:
 
 def test_second_derivatives_are_those_of_plain_torch() -> None:
     found = []
-    for function in (fused, conv_reference):
+    functions: list[Any] = [fused, conv_reference]
+    for function in functions:
         values = [value.requires_grad_() for value in layer((1, LANES, 4, 4))]
         first = torch.autograd.grad(function(*values, "tanh").square().sum(), values, create_graph=True)
         found.append(torch.autograd.grad(sum(g.square().sum() for g in first), values))  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """The fused highway operation against plain torch."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -26,9 +28,9 @@ def inputs(shape: tuple[int, ...], dim: int, maps: int, seed: int, last: bool = 
     return (z.to(memory_format=FORMATS[z.dim()]) if last and z.dim() in FORMATS else z), x
 
 
-def with_gradients(function: object, z: Tensor, x: Tensor, dy: Tensor, *options: object) -> tuple[Tensor, ...]:
+def with_gradients(function: Any, z: Tensor, x: Tensor, dy: Tensor, *options: object) -> tuple[Tensor, ...]:
     z, x = z.detach().clone().requires_grad_(), x.detach().clone().requires_grad_()
-    y = function(z, x, *options)  # type: ignore[operator]
+    y = function(z, x, *options)
     return y, *torch.autograd.grad(y, (z, x), dy)
 
 
@@ -109,7 +111,8 @@ def test_the_output_has_the_memory_format_of_z() -> None:
 def test_second_derivatives_are_those_of_plain_torch() -> None:
     z, x = inputs((3, 7), -1, 2, 0)
     found = []
-    for function in (gate, gate_reference):
+    functions: list[Any] = [gate, gate_reference]
+    for function in functions:
         values = [value.clone().requires_grad_() for value in (z, x)]
         y = function(*values, 2, -1, "tanh")
         first = torch.autograd.grad(y.square().sum(), values, create_graph=True)

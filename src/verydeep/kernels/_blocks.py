@@ -7,7 +7,6 @@ make_pass  a formula for every number of matrices, each loaded and stored once
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 from llvmlite import ir
 
@@ -20,6 +19,7 @@ from verydeep.kernels._ir import (
     ZERO,
     Kernel,
     N,
+    Value,
     broadcast,
     load,
     load_number,
@@ -37,17 +37,16 @@ _SUMS = 12 if REGISTERS == 16 else 24  # registers that hold a tile's sums; the 
 def make_product(by_row: bool) -> Kernel:
     """`product(a, step, b, b_step, c, c_step, m, k, vectors, add)`: c = a b, or c += a b with `add`.
 
-    c has m rows of so many vectors, its rows are `c_step` bytes apart, as those of b `b_step`. Numbers of a row of a lie
-    side by side and its rows `step` bytes apart when `by_row`; otherwise the other way round.
+    c has m rows of so many vectors, its rows are `c_step` bytes apart, as those of b `b_step`. Numbers of a row of a
+    lie side by side and its rows `step` bytes apart when `by_row`; otherwise the other way round.
     """
-
     panels = {vectors: _panel(vectors, by_row) for vectors in (3, 2, 1)}
 
     def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, vectors: N, add: N) -> None:
         done = vectors - vectors
         for wide, count in _columns(vectors):
 
-            def panel(i: N, _: list[Any], wide: int = wide, done: N = done) -> Sequence[Any]:
+            def panel(i: N, _: list[Value], wide: int = wide, done: N = done) -> Sequence[Value]:
                 at = (done + i * wide) * REGISTER
                 panels[wide](a, step, b + at, b_step, c + at, c_step, m, k, add)
                 return ()
@@ -80,7 +79,7 @@ def _panel(vectors: int, by_row: bool) -> Kernel:
         for size, tile in tiles.items():
             count = (m - done) // size
 
-            def rows(i: N, _: list[Any], size: int = size, tile: Kernel = tile, done: N = done) -> Sequence[Any]:
+            def rows(i: N, _: list[Value], size: int = size, tile: Kernel = tile, done: N = done) -> Sequence[Value]:
                 row = done + i * size
                 tile(a + (row * step if by_row else row * NUMBER), step, b, b_step, c + row * c_step, c_step, k, add)
                 return ()
@@ -100,7 +99,7 @@ def _tile(rows: int, vectors: int, by_row: bool) -> Kernel:
         a_rows = [a + (step * i if by_row else i * NUMBER) for i in range(rows)]
         fma = vector_function(builder, "llvm.fmuladd", 3)
 
-        def products(n: N, sums: list[Any]) -> Sequence[Any]:
+        def products(n: N, sums: list[Value]) -> Sequence[Value]:
             right = [load(b + n * b_step + j * REGISTER) for j in range(vectors)]
             at = n * NUMBER if by_row else n * step
             left = [broadcast(builder, load_number(row + at)) for row in a_rows]
@@ -113,7 +112,7 @@ def _tile(rows: int, vectors: int, by_row: bool) -> Kernel:
     return Kernel(f"tile_{rows}_{vectors}_{_name(by_row)}", 8, emit)
 
 
-def _start(places: Sequence[N], add: N) -> list[Any]:
+def _start(places: Sequence[N], add: N) -> list[Value]:
     """What is there if `add`, else zeros."""
     builder = add.builder
     with builder.if_else(add == 0) as (then, otherwise):
@@ -141,11 +140,9 @@ def make_turn() -> Kernel:
     square = Kernel("square", 4, _square)
 
     def emit(a: N, a_step: N, b: N, b_step: N, rows: N, columns: N) -> None:
-        def row(i: N, _: list[Any]) -> Sequence[Any]:
-            def column(j: N, _: list[Any]) -> Sequence[Any]:
-                square(
-                    a + i * a_step * LANES + j * REGISTER, a_step, b + j * b_step * LANES + i * REGISTER, b_step
-                )
+        def row(i: N, _: list[Value]) -> Sequence[Value]:
+            def column(j: N, _: list[Value]) -> Sequence[Value]:
+                square(a + i * a_step * LANES + j * REGISTER, a_step, b + j * b_step * LANES + i * REGISTER, b_step)
                 return ()
 
             repeat(columns, [], column)
@@ -185,11 +182,11 @@ def make_pass(name: str, inputs: int, numbers: int, outputs: int, formula: Calla
         matrices, constants = addresses[:inputs], addresses[inputs : inputs + numbers]
         targets = addresses[inputs + numbers : inputs + numbers + outputs]
 
-        def row(i: N, _: list[Any]) -> Sequence[Any]:
+        def row(i: N, _: list[Value]) -> Sequence[Value]:
             start = i * vectors * REGISTER
             fixed = [V(builder, broadcast(builder, load_number(number + i * NUMBER))) for number in constants]
 
-            def vector(n: N, totals: list[Any]) -> Sequence[Any]:
+            def vector(n: N, totals: list[Value]) -> Sequence[Value]:
                 at = start + n * REGISTER
                 results = formula(*(V(builder, load(matrix + at)) for matrix in matrices), *fixed)
                 for target, result in zip(targets, results[:outputs], strict=True):
@@ -206,7 +203,7 @@ def make_pass(name: str, inputs: int, numbers: int, outputs: int, formula: Calla
     return Kernel(name, 2 + inputs + numbers + outputs + sums, emit)
 
 
-def _add_lanes(vector: Any, address: N) -> None:
+def _add_lanes(vector: Value, address: N) -> None:
     """Add all lanes to the number at an address, always in the same order."""
     builder, lanes = address.builder, LANES
     while lanes > 1:

@@ -1,4 +1,4 @@
-"""From kernels to functions that can be called: compiled once for a processor, and kept where a folder can be written."""
+"""From kernels to functions: compiled once for a processor, and kept where a folder can be written."""
 
 import ctypes
 import hashlib
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -16,11 +15,11 @@ from llvmlite import ir
 
 from verydeep.errors import UserError
 from verydeep.files import write_whole
-from verydeep.kernels._ir import Kernel
+from verydeep.kernels._ir import Kernel, Value
 
 _DIGEST = 32  # bytes of a checksum
 _lock = Lock()  # LLVM is one for the whole process
-_engines: list[Any] = []  # they own the code
+_engines: list[Value] = []  # they own the code
 
 
 def compile_kernels(name: str, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
@@ -49,7 +48,7 @@ def _function(address: int, arguments: int) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(address)
 
 
-def _compile(kernels: Sequence[Kernel], machine: Any) -> bytes:
+def _compile(kernels: Sequence[Kernel], machine: Value) -> bytes:
     """Object code for this processor."""
     module = ir.Module()
     for kernel in kernels:
@@ -64,7 +63,7 @@ def _compile(kernels: Sequence[Kernel], machine: Any) -> bytes:
     return machine.emit_object(parsed)  # type: ignore[no-any-return]
 
 
-def _machine() -> Any:
+def _machine() -> Value:
     """LLVM's idea of this processor; a machine belongs to the engine it is given to."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

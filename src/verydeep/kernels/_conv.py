@@ -1,8 +1,8 @@
 """A whole convolutional highway layer with receptive fields of 3x3, a group of images at a time.
 
-The group's transformed tiles, their products and its dz stay in the processor's cache; only what leaves the layer (y, dx)
-and what the backward pass needs (z) go through memory. Images are `(row, column, channel)`, z with the channels of H, then
-T, then an independent C; transformed weights are `(place, in, out)`, those for the backward pass `(place, out, in)`.
+The group's transformed tiles, their products and its dz stay in the processor's cache; only what leaves the layer
+(y, dx) and what the backward pass needs (z) go through memory. Images are `(row, column, channel)`, z with the channels
+of H, then T, then an independent C; transformed weights are `(place, in, out)`, or `(place, out, in)` to go back.
 """
 
 from typing import NamedTuple
@@ -152,7 +152,7 @@ def _make_transform(maps: int) -> Kernel:
 
 
 def _make_d_leave(maps: int, activation: str) -> Kernel:
-    """`d_leave(dy, x, z, dx, scratch, images, channels, height, width)`: what is carried to dx, and the places of dz."""
+    """`d_leave(dy, x, z, dx, scratch, images, channels, height, width)`: what dx carries, and the places of dz."""
     gate, leave, zero = d_gate_pass(maps, activation), make_d_leave(), make_zero()
 
     def emit(dy: N, x: N, z: N, dx: N, scratch: N, images: N, channels: N, height: N, width: N) -> None:

@@ -1,4 +1,4 @@
-"""Running the fused convolutional layer: which images go to which thread, its transformed weights, the kernels' calls."""
+"""Running the fused convolutional layer: which images go to which thread, transformed weights, the kernels' calls."""
 
 from collections.abc import Callable
 from functools import cache, partial

@@ -50,7 +50,8 @@ def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
 
 
 def _tanh_parts(z: V) -> tuple[V, V]:
-    e = expm1((z.call("llvm.fabs") * -2.0).between(-87.0, 0.0))
+    x = z.call("llvm.fabs") * -2.0
+    e = expm1(x.where("<", -87.0, -87.0, x))
     return e * -1.0, e + 2.0
 
 

@@ -62,8 +62,8 @@ def _kernels(maps: int, activation: str) -> list[Callable[..., None]]:
 class _Rows:
     """How tensors of z's memory format fall into rows.
 
-    A row is what is contiguous: all feature maps of an image, or all channels of a position where they come last, or one
-    sample's blocks. A kernel wants at least a register; shorter rows are padded.
+    A row is what is contiguous: all feature maps of an image, or all channels of a position where they come last, or
+    one sample's blocks. A kernel wants at least a register; shorter rows are padded.
     """
 
     def __init__(self, z: Tensor, maps: int, dim: int) -> None:

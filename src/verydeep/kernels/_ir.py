@@ -25,12 +25,13 @@ MASK = ir.VectorType(ir.IntType(32), LANES)
 _POINTER = ir.FloatType().as_pointer()
 ZERO = ir.Constant(VECTOR, [0.0] * LANES)
 Emit = Callable[..., None]
+Value = Any  # of llvmlite, which has no types
 
 
 class N:
     """A size or an address."""
 
-    def __init__(self, builder: ir.IRBuilder, value: Any) -> None:
+    def __init__(self, builder: ir.IRBuilder, value: Value) -> None:
         self.builder, self.value = builder, value
 
     def _make(self, operation: str, other: N | int) -> N:
@@ -49,21 +50,21 @@ class N:
     def __floordiv__(self, other: N | int) -> N:
         return self._make("sdiv", other)
 
-    def __lt__(self, other: N | int) -> Any:
+    def __lt__(self, other: N | int) -> Value:
         return self.builder.icmp_signed("<", self.value, other.value if isinstance(other, N) else index(other))
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Value:
         return self.builder.icmp_signed("==", self.value, other.value if isinstance(other, N) else index(other))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def index(number: Any) -> Any:
+def index(number: Value) -> Value:
     """A constant size."""
     return ir.Constant(INDEX, number)
 
 
-def load(address: N, align: int = NUMBER) -> Any:
+def load(address: N, align: int = NUMBER) -> Value:
     """A register from memory."""
     builder = address.builder
     value = builder.load(builder.inttoptr(address.value, VECTOR.as_pointer()))
@@ -71,18 +72,18 @@ def load(address: N, align: int = NUMBER) -> Any:
     return value
 
 
-def store(value: Any, address: N) -> None:
+def store(value: Value, address: N) -> None:
     """A register into memory."""
     builder = address.builder
     builder.store(value, builder.inttoptr(address.value, VECTOR.as_pointer())).align = NUMBER
 
 
-def load_number(address: N) -> Any:
+def load_number(address: N) -> Value:
     """One float32 from memory."""
     return address.builder.load(address.builder.inttoptr(address.value, _POINTER))
 
 
-def store_number(value: Any, address: N) -> None:
+def store_number(value: Value, address: N) -> None:
     """One float32 into memory."""
     address.builder.store(value, address.builder.inttoptr(address.value, _POINTER))
 
@@ -93,25 +94,25 @@ def load_index(address: N) -> N:
     return N(builder, builder.load(builder.inttoptr(address.value, INDEX.as_pointer())))
 
 
-def broadcast(builder: ir.IRBuilder, number: Any) -> Any:
+def broadcast(builder: ir.IRBuilder, number: Value) -> Value:
     """A number into all lanes."""
     empty = ir.Constant(VECTOR, ir.Undefined)
     first = builder.insert_element(empty, number, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, empty, ir.Constant(MASK, [0] * LANES))
 
 
-def shuffle(builder: ir.IRBuilder, a: Any, b: Any, lanes: Sequence[int]) -> Any:
+def shuffle(builder: ir.IRBuilder, a: Value, b: Value, lanes: Sequence[int]) -> Value:
     """Lanes of two registers, those of the second counted from LANES on."""
     return builder.shuffle_vector(a, b, ir.Constant(MASK, list(lanes)))
 
 
-def vector_function(builder: ir.IRBuilder, name: str, arguments: int) -> Any:
+def vector_function(builder: ir.IRBuilder, name: str, arguments: int) -> Value:
     """LLVM's own function of vectors, such as `llvm.fmuladd`."""
     module, full = builder.module, f"{name}.v{LANES}f32"
     return module.globals.get(full) or ir.Function(module, ir.FunctionType(VECTOR, [VECTOR] * arguments), full)
 
 
-def repeat(count: N, start: Sequence[Any], body: Callable[[N, list[Any]], Sequence[Any]]) -> list[Any]:
+def repeat(count: N, start: Sequence[Value], body: Callable[[N, list[Value]], Sequence[Value]]) -> list[Value]:
     """`for i in range(count): values = body(i, values)`, from the values `start`; returns the last values."""
     builder = count.builder
     before = builder.block
@@ -151,7 +152,7 @@ class Kernel:
         builder = next(value.builder for value in values if isinstance(value, N))
         builder.call(self.define(builder.module), [v.value if isinstance(v, N) else index(v) for v in values])
 
-    def define(self, module: ir.Module) -> Any:
+    def define(self, module: ir.Module) -> Value:
         """The function in this module."""
         if self.name in module.globals:
             return module.globals[self.name]

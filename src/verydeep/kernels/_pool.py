@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
 Job = Callable[[], None]
 _Done = SimpleQueue[BaseException | None]
@@ -27,7 +26,7 @@ class _Pool:
             self.jobs.put((job, done))
 
 
-def _serve(jobs: Any) -> None:
+def _serve(jobs: "SimpleQueue[tuple[Job, _Done]]") -> None:
     while True:
         job, done = jobs.get()
         try:

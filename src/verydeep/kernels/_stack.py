@@ -8,11 +8,22 @@ product writes: z, which becomes h, t and an independent c in place. A plain lay
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from verydeep.kernels import _formulas as f
 from verydeep.kernels._blocks import make_pass, make_product, make_turn
-from verydeep.kernels._ir import LANES, NUMBER, REGISTER, Kernel, N, load_index, load_number, repeat, store_number
+from verydeep.kernels._ir import (
+    LANES,
+    NUMBER,
+    REGISTER,
+    Kernel,
+    N,
+    Value,
+    load_index,
+    load_number,
+    repeat,
+    store_number,
+)
 
 
 class Passes(NamedTuple):
@@ -49,7 +60,7 @@ def make_forward(maps: int, activation: str) -> Kernel:
         row = vectors * REGISTER
         matrix = width * row
 
-        def layer(n: N, values: list[Any]) -> Sequence[Any]:
+        def layer(n: N, values: list[Value]) -> Sequence[Value]:
             x = N(n.builder, values[0])
             number, y = load_index(layers + n * 8), x + stride
             w, b = weight + number * maps * width * width * NUMBER, bias + number * maps * width * NUMBER
@@ -96,7 +107,7 @@ def make_backward(maps: int, activation: str) -> Kernel:
         samples_rows = scratch + matrix * (1 + maps)  # x as (sample, block)
         padded = samples_rows + vectors * wide * (REGISTER * LANES)  # where d_weight's rows are whole registers
 
-        def layer(n: N, _: list[Any]) -> Sequence[Any]:
+        def layer(n: N, _: list[Value]) -> Sequence[Value]:
             place = count - n - 1
             number, here = load_index(layers + place * 8), x + place * stride
             w, dw = (base + number * maps * width * width * NUMBER for base in (weight, d_weight))
@@ -120,9 +131,7 @@ def _make_weight_gradient() -> Kernel:
     """`gradient(dz, dz_step, rows, padded, d_weight, width, m, samples, add)`: dz times x, over the real samples."""
     product = make_product(by_row=True)
 
-    def emit(
-        dz: N, dz_step: N, rows: N, padded: N, d_weight: N, width: N, m: N, samples: N, add: N
-    ) -> None:
+    def emit(dz: N, dz_step: N, rows: N, padded: N, d_weight: N, width: N, m: N, samples: N, add: N) -> None:
         builder, wide = dz.builder, (width + LANES - 1) // LANES
         step = wide * REGISTER
         with builder.if_else(wide * LANES == width) as (whole, ragged):
@@ -139,8 +148,8 @@ def _copy_rows(source: N, step: N, target: N, width: N, rows: N, add: N) -> None
     """The first `width` numbers of each row, one row after the other."""
     builder = source.builder
 
-    def row(i: N, _: list[Any]) -> Sequence[Any]:
-        def number(j: N, _: list[Any]) -> Sequence[Any]:
+    def row(i: N, _: list[Value]) -> Sequence[Value]:
+        def number(j: N, _: list[Value]) -> Sequence[Value]:
             to = target + (i * width + j) * NUMBER
             value = load_number(source + i * step + j * NUMBER)
             with builder.if_then(add == 1):

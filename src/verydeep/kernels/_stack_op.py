@@ -7,9 +7,13 @@ from torch import Tensor
 
 from verydeep.kernels._stack_run import Stack, make_plan
 
+_Context = Any  # torch's, which has no type
+
 
 @torch.library.custom_op("verydeep::stack", mutates_args=())
-def stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> tuple[Tensor, Tensor]:
+def stack(
+    x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int
+) -> tuple[Tensor, Tensor]:
     """The stack's output, and what its backward pass needs.
 
     Args:
@@ -46,14 +50,14 @@ def _(
     return torch.empty_like(dy), torch.empty_like(weight), torch.empty_like(bias)
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _setup(ctx: _Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     _x, weight, bias, layers, activation, segment = inputs
     ctx.save_for_backward(output[1], weight, bias, layers)
     ctx.activation, ctx.segment, ctx.threads = activation, segment, torch.get_num_threads()
     ctx.set_materialize_grads(False)
 
 
-def _backward(ctx: Any, dy: Tensor | None, _d_kept: Tensor | None) -> tuple[Tensor | None, ...]:
+def _backward(ctx: _Context, dy: Tensor | None, _d_kept: Tensor | None) -> tuple[Tensor | None, ...]:
     if dy is None:
         return (None,) * 6
     grads = stack_backward(dy.contiguous(), *ctx.saved_tensors, ctx.activation, ctx.segment, ctx.threads)
@@ -61,3 +65,13 @@ def _backward(ctx: Any, dy: Tensor | None, _d_kept: Tensor | None) -> tuple[Tens
 
 
 stack.register_autograd(_backward, setup_context=_setup)
+
+
+def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:
+    """What every layer did with x: its input, H, T and an independent C, then its output, each `(layer, batch, block)`.
+
+    The arguments are those of `stack`, which keeps all this for its backward pass anyway.
+    """
+    with torch.no_grad():
+        _y, kept = stack(x, weight, bias, layers, activation, 1)
+    return Stack(weight, bias, layers, activation, 1).unpack(kept, x.shape[0])

@@ -1,7 +1,7 @@
 """Running the fused stack: which samples go to which thread, what is kept, and the calls of the kernels."""
 
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -89,21 +89,36 @@ class Stack:
         plan = self.plan(x.shape[0], torch.get_num_threads())
         y, kept = torch.empty_like(x), borrow(plan.kept)
         do = self._keep_all if self.segment == 1 else self._keep_some
-        run_together([partial(_each, do, chunks, x, y, kept, plan.stride) for chunks in plan.threads])
+        run_together([partial(_each, do, chunks, x, y, kept, stride=plan.stride) for chunks in plan.threads])
         return y, kept
 
     def backward(self, dy: Tensor, kept: Tensor, threads: int) -> tuple[Tensor, Tensor, Tensor]:
         """The derivatives by x, weight and bias."""
         dy, kept, plan = dy.detach(), kept.detach(), self.plan(dy.shape[0], threads)
         dx = torch.empty_like(dy)
-        new = torch.empty_like if self.open == len(self.weight) else torch.zeros_like  # closed layers get zeros
-        sums = [(new(self.weight), torch.zeros_like(self.bias)) for _ in plan.threads]
+        sums = [(self._like_weight(), torch.zeros_like(self.bias)) for _ in plan.threads]
         jobs = zip(plan.threads, sums, strict=True)
         run_together([partial(self._back, chunks, dy, dx, kept, plan.stride, *sums) for chunks, sums in jobs])
         for d_weight, d_bias in sums[1:]:  # always in the same order: the same bits
             sums[0][0].add_(d_weight)
             sums[0][1].add_(d_bias)
         return dx, *sums[0]
+
+    def unpack(self, kept: Tensor, batch: int) -> list[Tensor]:
+        """What highway layers did, from what was kept: x, H, T, an independent C, and y, `(layer, batch, block)`."""
+        parts = []
+        for chunk in (chunk for chunks in self.plan(batch, torch.get_num_threads()).threads for chunk in chunks):
+            size = self.open * (1 + self.maps) * self.width * chunk.lead
+            flat = kept[chunk.start : chunk.start + size + self.width * chunk.lead].view(-1, self.width, chunk.lead)
+            parts.append(flat[..., : chunk.samples].transpose(1, 2))  # (layer * part, sample, block)
+        every = torch.cat(parts, 1)
+        layers = every[:-1].unflatten(0, (self.open, 1 + self.maps)).unbind(1)
+        outputs = torch.cat([layers[0][1:], every[-1:]])
+        return [*layers, outputs]
+
+    def _like_weight(self) -> Tensor:
+        d_weight = borrow(self.weight.numel()).view_as(self.weight)
+        return d_weight if self.open == len(self.weight) else d_weight.zero_()  # closed layers have no gradient
 
     def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, stride: int) -> None:
         first = _Matrix(kept, chunk.start, self.width, chunk)
@@ -204,6 +219,8 @@ class _Matrix:
         y.numpy()[self.rows] = self.real.T
 
 
-def _each(do: "Callable[..., None]", chunks: tuple[Chunk, ...], *arguments: Any) -> None:
+def _each(
+    do: "Callable[..., None]", chunks: tuple[Chunk, ...], x: Tensor, y: Tensor, kept: Tensor, stride: int
+) -> None:
     for chunk in chunks:
-        do(chunk, *arguments)
+        do(chunk, x, y, kept, stride)

@@ -15,7 +15,7 @@ def hidden_from() -> bool:
     """Whether someone looks on: a compiler, exporter, tracer, vmap, forward-mode derivatives, autocast, a counter."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._get_tracing_state() is not None
         or torch.is_autocast_enabled("cpu")
         or torch._C._functorch.peek_interpreter_stack() is not None
         or forward_ad._current_level >= 0

@@ -1,8 +1,8 @@
 """Winograd's minimal filtering F(4x4, 3x3) (Lavin & Gray 2015): 36 products for 16 outputs instead of 144.
 
-`z = A' [(G w G') * (B' x B)] A` for every tile of 6x6 inputs and 4x4 outputs; the sum over channels makes a matrix product
-for each of the 36 places of a tile. The backward pass is the derivative of the same formula. Channels lie side by side, so
-every transform works on whole registers.
+`z = A' [(G w G') * (B' x B)] A` for every tile of 6x6 inputs and 4x4 outputs; the sum over channels makes a matrix
+product for each of the 36 places of a tile. The backward pass is the derivative of the same formula. Channels lie side
+by side, so every transform works on whole registers.
 
 The four transforms are of one row of tiles, first along one axis, then along the other, with memory for the six `rows`
 between. A row of an image takes `row` bytes; the tiles' places lie `place` bytes apart.

@@ -87,7 +87,8 @@ class AffineHighway(HighwayLayer):
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """Everything behind the affine maps in one operation."""
         z = self._affine(x, self.joint_weight(), self.joint_bias())
-        return kernels.gate(z, x_hat, len(self.maps()), self.block_dim, activation_name(self.activation))
+        y: Tensor = kernels.gate(z, x_hat, len(self.maps()), self.block_dim, activation_name(self.activation))
+        return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         z = self._affine(x, self.joint_weight(), self.joint_bias())

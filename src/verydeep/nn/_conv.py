@@ -101,7 +101,8 @@ class HighwayConv2d(_HighwayConv):
         weight, bias = self.joint_weight(), self.joint_bias()
         keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
         x = x.contiguous(memory_format=torch.channels_last)
-        return kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
+        y: Tensor = kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
+        return y
 
 
 class HighwayConv3d(_HighwayConv):

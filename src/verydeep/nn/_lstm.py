@@ -52,10 +52,11 @@ class LSTMHighway(Stack):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         """The block outputs of the last layer; closed layers hand on cell and output as they are."""
+        self._check(x, closed)
         cell = x
-        for layer in self._open_layers(x, closed):
-            if layer is not None:
-                g, i, f, o = F.linear(x, *layer).chunk(4, -1)
+        for layer, (weight, bias) in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            if layer not in closed:
+                g, i, f, o = F.linear(x, weight, bias).chunk(4, -1)
                 cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * self.activation(g)
                 x = torch.sigmoid(o) * self.activation(cell)
         return x
