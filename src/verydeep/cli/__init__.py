@@ -10,6 +10,7 @@ from importlib import import_module
 from verydeep.errors import UserError, unknown
 
 _COMMANDS = {
+    "bench": "measure our networks against PyTorch, torch.compile and JAX on this machine",
     "data": "list, get, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
     "eval": "measure a run's network on its own or other data, class by class",
