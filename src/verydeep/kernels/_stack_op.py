@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.kernels._stack_run import Stack, make_plan
+from verydeep.kernels._stack_run import Stack, kept_by_sample
 
 _Context = Any  # torch's, which has no type
 
@@ -30,8 +30,10 @@ def stack(
 
 @stack.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> tuple[Tensor, Tensor]:
-    width, maps = x.shape[1], weight.shape[1] // x.shape[1]
-    kept = make_plan(x.shape[0], width, maps, layers.shape[0], segment, torch.get_num_threads()).kept
+    from verydeep.kernels._ir import LANES
+
+    width, rows = x.shape[1], -(-x.shape[0] // LANES) * LANES
+    kept = rows * kept_by_sample(width, weight.shape[1] // width, layers.shape[0], segment)[1]
     return torch.empty_like(x), x.new_empty(kept)
 
 
@@ -64,7 +66,12 @@ def _backward(ctx: _Context, dy: Tensor | None, _d_kept: Tensor | None) -> tuple
     return (*grads, None, None, None)
 
 
+def _no_second(_ctx: _Context, *_grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    raise RuntimeError('the fused stack has no second derivatives; build it with backend="reference" for those')
+
+
 stack.register_autograd(_backward, setup_context=_setup)
+stack_backward.register_autograd(_no_second)
 
 
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:

@@ -39,6 +39,14 @@ class Plan(NamedTuple):
     kept: int  # numbers
 
 
+def kept_by_sample(width: int, maps: int, layers: int, segment: int) -> tuple[int, int]:
+    """Numbers a sample: of one layer (x, and z of highway layers, since a plain z is the next x), and kept in all."""
+    layer = width if maps == 1 else width * (1 + maps)
+    if segment == 0:
+        return layer, 0
+    return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
+
+
 @lru_cache(maxsize=256)
 def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, threads: int) -> Plan:
     """Chunks of whole registers, the same number for every thread."""
@@ -47,8 +55,7 @@ def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, thre
     vectors = -(-batch // LANES)
     threads = max(1, min(threads, vectors))
     rounds = -(-vectors // (threads * (_CHUNK // LANES)))
-    stride = width if maps == 1 else width * (1 + maps)
-    samples = {0: 0, 1: layers * stride + width}.get(segment, -(-layers // max(segment, 1)) * width)
+    stride, samples = kept_by_sample(width, maps, layers, segment)
     chunks, done, count = [], 0, threads * rounds
     for i in range(count):
         upto = vectors * (i + 1) // count
