@@ -3,19 +3,15 @@
 import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache, partial
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from verydeep import kernels
-from verydeep.errors import UserError, unknown
 from verydeep.nn._activations import Activation, activation_name
+from verydeep.nn._backend import Backend, check_backend, is_fused
 from verydeep.nn._recompute import run_steps
 from verydeep.nn._stack import Stack
-
-Backend = Literal["auto", "fused", "reference"]
-BACKENDS = ("auto", "fused", "reference")
 
 
 class FusedStack(Stack):
@@ -30,8 +26,7 @@ class FusedStack(Stack):
         self, width: int, depth: int, maps: int, activation: str | Activation, init: str, backend: Backend
     ) -> None:
         super().__init__(width, depth, maps, activation, init)
-        if backend not in BACKENDS:
-            raise unknown("backend", backend, BACKENDS)
+        check_backend(backend)
         self.backend = backend
         self.recompute = False
 
@@ -50,16 +45,7 @@ class FusedStack(Stack):
         return y.view(x.shape)
 
     def _fused(self, x: Tensor) -> bool:
-        """Whether the fused kernels do it: where they can, unless the backend says otherwise."""
-        if self.backend == "reference":
-            return False
-        possible = self._fusible() and kernels.suits(x, self.weight, self.bias)
-        if self.backend == "fused" and not possible:
-            raise UserError(
-                'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '
-                'exporting, autocast or torch.func; backend="auto" takes what is possible'
-            )
-        return possible
+        return is_fused(self.backend, self._fusible(), [x, self.weight, self.bias])
 
     def _fusible(self) -> bool:
         return activation_name(self.activation) in ("tanh", "relu")
