@@ -33,15 +33,17 @@ class FusedStack(Stack):
     def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
         """The output of the last layer for x, the input of layer `first`; closed layers copy their input."""
         self._check(x, closed, first)
-        needs_grad = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
-        layers = [layer for layer in range(first, self.depth) if layer not in closed]
+        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (x, self.weight, self.bias))
+        layers = _open(self.depth, frozenset(closed), first)
         if not layers:
             return x
         if not self._fused(x):
             return self._reference(x, layers, needs_grad and self.recompute)
-        segment = _segment(len(layers), self.recompute) if needs_grad else 0
-        rows, name = x.reshape(-1, self.width).contiguous(), activation_name(self.activation)
-        y: Tensor = kernels.stack(rows, self.weight, self.bias, layer_numbers(tuple(layers)), name, segment)[0]
+        rows, name, numbers = x.reshape(-1, self.width), activation_name(self.activation), layer_numbers(layers)
+        if not needs_grad:
+            return kernels.infer_stack(rows, self.weight, self.bias, numbers, name).view(x.shape)
+        segment = _segment(len(layers), self.recompute)
+        y: Tensor = kernels.stack(rows, self.weight, self.bias, numbers, name, segment)[0]
         return y.view(x.shape)
 
     def _fused(self, x: Tensor) -> bool:
@@ -61,7 +63,12 @@ class FusedStack(Stack):
         raise NotImplementedError
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=128)
+def _open(depth: int, closed: frozenset[int], first: int) -> tuple[int, ...]:
+    return tuple(layer for layer in range(first, depth) if layer not in closed)
+
+
+@lru_cache(maxsize=128)
 def layer_numbers(layers: tuple[int, ...]) -> Tensor:
     """Layers as the kernels want them; the same tensor every time."""
     return torch.tensor(layers, dtype=torch.int64)
