@@ -44,7 +44,8 @@ def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) ->
     found["losses"] = {name: _losses(one, batches) for name, one in competitors.items()}
     found["compile_seconds"] = {name: one.compile_seconds for name, one in competitors.items() if one.compile_seconds}
     wanted = torch.tensor(found["losses"]["eager"])
-    wrong = [n for n, x in found["losses"].items() if not torch.allclose(torch.tensor(x), wanted, rtol=1e-3, atol=1e-4)]
+    losses = {name: torch.tensor(values) for name, values in found["losses"].items()}
+    wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
     if wrong:
         return found | {"refused": f"{', '.join(wrong)}: not the loss of eager PyTorch after equal steps"}
     steps = {name: _step(one, size, batches) for name, one in competitors.items()}
@@ -56,12 +57,15 @@ def _competitors(
 ) -> tuple[dict[str, Competitor], dict[str, str]]:
     ours = make_ours(case)
     plain = naive(ours)
-    found: dict[str, Competitor] = {"ours": TorchCompetitor(ours), "eager": TorchCompetitor(copy.deepcopy(plain))}
+    found: dict[str, Competitor] = {
+        "ours": TorchCompetitor(ours, fused=True),
+        "eager": TorchCompetitor(copy.deepcopy(plain)),
+    }
     missing = {}
-    if not compile or case.depth > COMPILED_UP_TO:
-        missing["compiled"] = (
-            "not asked for" if not compile else f"compiling takes minutes beyond depth {COMPILED_UP_TO}"
-        )
+    if not compile:
+        missing["compiled"] = "not asked for"
+    elif case.depth > COMPILED_UP_TO:
+        missing["compiled"] = f"compiling takes minutes beyond depth {COMPILED_UP_TO}"
     else:
         try:
             found["compiled"] = CompiledCompetitor(copy.deepcopy(plain), *batch, case.mode)
@@ -127,7 +131,7 @@ def depth(depth: int, seconds: float, recompute: bool) -> dict[str, Any]:
     model = make_ours(case)
     if recompute:
         model.checkpoint_activations()
-    step = _step(TorchCompetitor(model), case, batches)
+    step = _step(TorchCompetitor(model, fused=True), case, batches)
     times = measure({"ours": step}, seconds, 3)["ours"]
     names = {"depth": depth, "recompute": recompute, "threads": case.threads}
     return names | {"us_per_layer": 1e3 * times["min_ms"] / depth, "megabytes": _peak_memory() - before} | times
@@ -141,7 +145,7 @@ def _peak_memory() -> float:
 def first_call() -> dict[str, Any]:
     """The first training step of a fresh process, and what a later one takes."""
     case = Case("highway", 50, 50, 100, torch.get_num_threads(), "train")
-    ours, (x, y) = TorchCompetitor(make_ours(case)), next(_endless(_batches(case)))
+    ours, (x, y) = TorchCompetitor(make_ours(case), fused=True), next(_endless(_batches(case)))
     TorchCompetitor(naive(make_ours(case))).train(x, y)  # torch's own start is not ours
     times = []
     for _ in range(2):

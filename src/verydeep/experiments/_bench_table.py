@@ -14,9 +14,7 @@ def bench_table(results: Results) -> str:
     peaks = {result["threads"]: result["gflops"] for name, result in results.items() if name.startswith("peak")}
     lines = ["| case | ours, ms | eager | torch.compile | JAX | of sgemm peak |", "|---|---|---|---|---|---|"]
     lines += [_line(result, peaks) for result in comparisons]
-    note = (
-        "Times are minima, with the median behind; others are how many times longer than ours, with quartiles of turns."
-    )
+    note = "Times are minima (medians); the others' are how many times longer they take than ours (quartiles of turns)."
     return "\n".join([note, "", *lines, "", *_depths(results), *_notes(results, peaks), ""])
 
 
@@ -63,9 +61,7 @@ def _depths(results: Results) -> list[str]:
 
 
 def _notes(results: Results, peaks: dict[int, float]) -> list[str]:
-    lines = [
-        f"- sgemm peak with {threads} thread(s): {gflops:.0f} GFLOP/s" for threads, gflops in sorted(peaks.items())
-    ]
+    lines = [f"- sgemm peak with {n} threads: {gflops:.0f} GFLOP/s" for n, gflops in sorted(peaks.items())]
     for name in ("uncached", "cached"):
         if first := results.get(f"first-call-{name}"):
             lines.append(f"- first call, {name}: {first['seconds']:.2f} s more than a later one")
