@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
-from matplotlib.ticker import Formatter
+from matplotlib.ticker import Formatter, MaxNLocator
 from numpy.typing import NDArray
 
 from verydeep.report._figure import Look
@@ -38,7 +38,7 @@ def numbers(count: int) -> list[int]:
 
 def heat(axes: Axes, values: Array, look: Look, norm: Normalize, colours: str) -> AxesImage:
     """Draw layers by blocks, layer 1 on top; what a layer does not have shows the hatched ground."""
-    axes.patch.set(facecolor=look.paper, hatch="////", edgecolor=look.faint, linewidth=0)
+    axes.patch.set(facecolor=look.paper, hatch="////", linewidth=0)
     rows, columns = values.shape
     image = axes.imshow(
         np.ma.masked_invalid(values),
@@ -64,7 +64,7 @@ def colour_bar(
     """A thin bar below the axes."""
     assert axes.figure is not None
     place: dict[str, Any] = {"ax": axes, "location": "bottom", "aspect": 30, "pad": 0.02, "fraction": 0.05}
-    bar = axes.figure.colorbar(image, label=label, ticks=ticks, format=style, **place)
+    bar = axes.figure.colorbar(image, label=label, ticks=ticks or MaxNLocator(5), format=style, **place)
     bar.ax.tick_params(labelsize="small")
     return bar
 
@@ -72,6 +72,7 @@ def colour_bar(
 def plain_axes(axes: Axes) -> None:
     """A grid, and no box."""
     axes.grid(alpha=0.3)
+    axes.grid(which="minor", axis="y", alpha=0.12)  # a logarithmic axis may have no other lines
     axes.spines[["top", "right"]].set_visible(False)
 
 

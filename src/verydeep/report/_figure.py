@@ -41,9 +41,10 @@ class Look:
     @property
     def settings(self) -> dict[str, Any]:
         """For matplotlib."""
-        inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "hatch.color")
+        inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
         papered = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
-        return dict.fromkeys(inked, self.ink) | dict.fromkeys(papered, self.paper) | {"axes.titlesize": "medium"}
+        rest = {"hatch.color": self.faint, "axes.titlesize": "medium"}
+        return dict.fromkeys(inked, self.ink) | dict.fromkeys(papered, self.paper) | rest
 
 
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

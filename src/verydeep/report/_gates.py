@@ -102,13 +102,19 @@ def plot_feature_gates(gates: GateStatistics, path: Path, theme: Theme = "light"
         raise UserError("the gates of this network have no positions: it has no convolutional highway layers")
     chosen = [list(maps)[round(i)] for i in np.linspace(0, len(maps) - 1, min(_LAYERS, len(maps)))]
     columns = min(_MAPS, max(len(maps[layer]) for layer in chosen))
-    with drawn(path, 1.4 + 1.0 * columns, 1.1 + 1.0 * len(chosen), theme) as (figure, look):
+    with drawn(path, 1.4 + 1.0 * columns, 1.0 + 1.05 * len(chosen), theme) as (figure, look):
         panels = figure.subplots(len(chosen), columns, squeeze=False)
         for row, layer in zip(panels, chosen, strict=True):
             _draw_maps(list(row), maps[layer], look)
             row[0].set_ylabel(f"layer {layer + 1}", rotation=0, ha="right", va="center")
         bar = figure.colorbar(
-            panels[0][0].images[0], ax=panels, location="bottom", aspect=40, ticks=GATE_TICKS, format="{x:g}"
+            panels[0][0].images[0],
+            ax=panels,
+            location="bottom",
+            aspect=60,
+            fraction=0.03,
+            ticks=GATE_TICKS,
+            format="{x:g}",
         )
         bar.set_label(f"gate output, sample {gates.sample}; number of the feature map above each")
     return figure
@@ -119,6 +125,6 @@ def _draw_maps(row: list[Axes], sample: Array, look: Look) -> None:
     for axes in row[len(liveliest) :]:
         axes.set_axis_off()
     for axes, number in zip(row, sorted(liveliest), strict=False):
-        axes.imshow(sample[number], cmap=look.sequential, norm=gate_scale(), interpolation="nearest")
+        axes.imshow(sample[number], cmap=look.sequential, norm=gate_scale(), interpolation="nearest", aspect="auto")
         axes.set(xticks=[], yticks=[])
         axes.set_title(str(number + 1), fontsize=7, pad=2)

@@ -63,8 +63,6 @@ def _scale(axes: Axes, metric: Metric, log: bool) -> None:
     name_curves(axes)
     if log:
         axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=0)
     if metric == "error":
         axes.yaxis.set_major_formatter(PercentFormatter(1))
 
@@ -82,7 +80,7 @@ def plot_pair_lesions(pairs: PairLesion, path: Path, metric: Metric = "error", t
     more = interaction(values, getattr(pairs.baseline, metric))
     percent = PercentFormatter(1) if metric == "error" else None
     where = SETS.get(pairs.split, pairs.split)
-    with drawn(path, 10.5, 5.8, theme) as (figure, look):
+    with drawn(path, 10.5, 6.2, theme) as (figure, look):
         left, right = figure.subplots(1, 2)
         image = heat(left, values, look, Normalize(), look.sequential)
         colour_bar(left, image, f"{_LABELS[metric]}, {where}", style=percent)
@@ -91,7 +89,7 @@ def plot_pair_lesions(pairs: PairLesion, path: Path, metric: Metric = "error", t
         colour_bar(right, image, "more (or less) than both alone add up to", style=percent)
         right.set(title="what the two have in common", xlabel="layer")
         for axes in (left, right):
-            axes.set_aspect("equal")
+            axes.set_box_aspect(1)
     return figure
 
 
@@ -115,20 +113,26 @@ def plot_depth_usage(usage: DepthUsage, path: Path, theme: Theme = "light") -> F
     remaining = total - np.arange(len(accuracy))
     with drawn(path, 7.5, 5, theme) as (figure, look):
         axes, strip = figure.subplots(2, 1, height_ratios=(10, 1))
-        label = f"within {usage.tolerance:.2%} of the whole network"
-        top = accuracy[0] - usage.tolerance
-        axes.axhspan(top, max(1, accuracy.max()), color=look.colours[2], alpha=0.2, linewidth=0, label=label)
         axes.plot(remaining, accuracy, color=look.colours[0], marker="o" if total <= _DOTS else "", markersize=4)
-        chosen = accuracy[total - len(usage.kept)]
-        label = f"{len(usage.kept)} of {total} layers: {chosen:.2%}"
-        axes.plot([len(usage.kept)], [chosen], "D", color=look.colours[1], markersize=9, label=label)
+        _mark_choice(axes, usage, look)
         axes.set(xlabel="layers kept", ylabel=f"accuracy, {SETS.get(usage.greedy.split, usage.greedy.split)}")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
         plain_axes(axes)
         name_curves(axes, "lower right")
         _draw_strip(strip, usage, look)
     return figure
+
+
+def _mark_choice(axes: Axes, usage: DepthUsage, look: Look) -> None:
+    accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
+    lowest = accuracy[0] - usage.tolerance
+    axes.axhspan(lowest, accuracy[0], color=look.colours[2], alpha=0.3, linewidth=0)
+    label = f"lowest accuracy allowed: {usage.tolerance:.2%} below all {total} layers"
+    axes.axhline(lowest, color=look.colours[2], linestyle="--", linewidth=1.2, label=label)
+    chosen = accuracy[total - len(usage.kept)]
+    label = f"{len(usage.kept)} of {total} layers: {chosen:.2%}"
+    axes.plot([len(usage.kept)], [chosen], "D", color=look.colours[1], markersize=9, label=label)
 
 
 def _draw_strip(axes: Axes, usage: DepthUsage, look: Look) -> None:

@@ -74,8 +74,8 @@ def _fade(axes: Axes, difference: Array, error: Array, look: Look) -> None:
     image = axes.images[0]
     axes.imshow(
         np.ma.masked_invalid(veil),
-        cmap=ListedColormap([look.faint]),
-        alpha=0.75,
+        cmap=ListedColormap([look.paper]),
+        alpha=0.8,
         aspect="auto",
         extent=image.get_extent(),
         interpolation=image.get_interpolation(),
