@@ -8,12 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
-
 from verydeep.files import write_whole
-from verydeep.report import _html_charts as charts
 from verydeep.report._findings import Findings
+from verydeep.report._html_charts import SIZE
 from verydeep.report._html_maps import palettes
 from verydeep.report._html_sections import look_inside
 from verydeep.report._html_training import about_run, how_made
@@ -54,6 +51,9 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
 
 def render(context: dict[str, Any]) -> str:
     """Fill the page; text is escaped, and so is the data inside its script element."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
     script = '"use strict";\n' + "\n".join(map(_read, _SCRIPTS))
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(
@@ -65,10 +65,9 @@ def render(context: dict[str, Any]) -> str:
         "maps": {key: found.to_dict() for key, found in context["heat"].items()},
         "charts": {key: found.to_dict() for key, found in context["charts"].items()},
     }
-    size = {key: getattr(charts, key.upper()) for key in ("width", "height", "left", "right", "top", "bottom")}
     # The policy names the one script that may run, so that no name in the data ever can.
     trusted = {"script": Markup(script), "script_hash": f"sha256-{digest}", "style": Markup(_read("style.css"))}
-    return environment.get_template("report.html").render(context | trusted | {"data": data, "size": size})
+    return environment.get_template("report.html").render(context | trusted | {"data": data, "size": SIZE})
 
 
 def _read(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 46  # room for labels
+SIZE = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from verydeep.report._lesions import SETS, interaction
 from verydeep.report._routing import choose_classes, significant
 from verydeep.report._tree import make_tree
 
-
 _LINES = (1, 0, 2)  # the first moment, before training, is dashed
 
 

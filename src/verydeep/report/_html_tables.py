@@ -111,5 +111,5 @@ def flatten(values: dict[str, Any], prefix: str = "") -> list[list[str]]:
         if isinstance(value, dict):
             rows += flatten(value, f"{prefix}{key}.")
         else:
-            rows.append([f"{prefix}{key}", "" if value is None else str(value)])
+            rows.append([f"{prefix}{key}", "none" if value is None else str(value)])
     return rows

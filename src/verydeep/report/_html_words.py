@@ -26,14 +26,15 @@ def answer(usage: DepthUsage, data: str) -> str:
     where = SETS.get(usage.greedy.split, usage.greedy.split)
     if kept == total:
         return (
-            f"{data} needs all {total} highway layers of this network: closing any of them costs more than "
+            f"For {data}, this network needs all its {total} highway layers: closing any of them costs more than "
             f"{usage.tolerance:.2%} accuracy on the {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
     cost = "costs no accuracy" if change <= 0 else f"costs {change:.2%} accuracy"
     others = "the other one is" if total - kept == 1 else f"the other {total - kept} are"
     return (
-        f"{data} needs {kept} of the {total} highway layers: {others} idle. Closing what is idle {cost} on the {where}."
+        f"For {data}, this network needs {kept} of its {total} highway layers: {others} idle. "
+        f"Closing what is idle {cost} on the {where}."
     )
 
 
@@ -46,7 +47,7 @@ def gate_observations(gates: GateStatistics) -> list[Observation]:
         found.append(
             Observation(
                 f"Nine tenths of the change in the block outputs of the sample shown happen up to layer {most} of "
-                f"{len(gates.layers)}; below it, outputs stay as they are and form stripes.",
+                f"{len(gates.layers)}; after it, outputs stay nearly as they are and form stripes.",
                 "Most of the change happens in the early layers: about 15 for MNIST, 40 for CIFAR-100.",
             )
         )
@@ -62,7 +63,7 @@ def _bias_observations(gates: GateStatistics) -> list[Observation]:
         fell = float((bias[np.isfinite(bias)] < start).mean())
         found.append(
             Observation(
-                f"{fell:.0%} of the gate biases are below the {start:g} they started from.",
+                f"{fell:.0%} of the gate biases are below the {start:g} they started from.".replace("-", "−"),
                 "Contrary to expectation, most biases decreased further during training.",
             )
         )
@@ -100,14 +101,14 @@ def _changes(gates: GateStatistics) -> Array | None:
 def routing_observations(routing: ClassRouting) -> list[Observation]:
     """What Figure 3 shows."""
     real = [significant(d, e) for d, e in zip(routing.difference, routing.standard_error, strict=True)]
-    shares = np.array([layer.mean() for layer in real])
-    first = shares[: max(1, len(shares) // 3)].mean()
-    last = shares[-max(1, len(shares) // 3) :].mean()
+    sizes = np.sqrt([np.nanmean(layer**2) for layer in routing.difference])
+    third = max(1, len(sizes) // 3)
     share = float(np.concatenate([layer.ravel() for layer in real]).mean())
     return [
         Observation(
-            f"{share:.0%} of the differences between a class and all samples are beyond three standard errors: "
-            f"{first:.0%} in the first third of the layers, {last:.0%} in the last.",
+            f"{share:.0%} of the differences between a class and all samples are beyond three standard errors. "
+            f"Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
+            f"{sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",
         ),
