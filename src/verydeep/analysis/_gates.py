@@ -56,8 +56,8 @@ class _Layer:
 
     def columns(self) -> tuple[Array, Array, Array, Array]:
         """Mean, variance, share of open and share of shut gates, each `(block,)`."""
-        shares = (array(counts / self.gates.count[0]) for counts in (self.open, self.shut))
-        return array(self.gates.mean[0]), array(self.gates.variance[0]), *shares
+        open_, shut = (array(counts / self.gates.count[0]) for counts in (self.open, self.shut))
+        return array(self.gates.mean[0]), array(self.gates.variance[0]), open_, shut
 
     def change(self) -> float:
         """Root mean square of what the layer adds to its input."""

@@ -44,12 +44,14 @@ def probe(reservoir: Reservoir) -> tuple[float, float, int]:
 def _cross_validated(x: NDArray[np.float32], y: NDArray[np.int64]) -> float:
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedKFold  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     right = 0
     for learn, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(x, y):
         mean, deviation = x[learn].mean(0), x[learn].std(0) + 1e-12
         known, new = (x[learn] - mean) / deviation, (x[test] - mean) / deviation
-        with warnings.catch_warnings():  # a hundred steps are near enough for a probe
+        # a hundred steps are near enough for a probe, and threads that wait for each other make them slow
+        with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore")
             classifier = LogisticRegression(C=0.01, max_iter=100, tol=1e-3).fit(known, y[learn])
         right += int((classifier.predict(new) == y[test]).sum())

@@ -67,9 +67,7 @@ def _check_counts(counts: Tensor, classes: Sequence[str] | None) -> None:
     if empty:
         name = classes[empty[0]] if classes is not None else empty[0]
         others = f" (nor have {len(empty) - 1} others)" if len(empty) > 1 else ""
-        raise UserError(
-            f"class '{name}' has no samples here{others}: its routing cannot be seen; take more samples, or another split"
-        )
+        raise UserError(f"class '{name}' has no samples here{others}: its routing cannot be seen; give more samples")
 
 
 def _result(

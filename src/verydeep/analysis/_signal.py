@@ -47,7 +47,7 @@ class _Watch:
         self.outputs: dict[str, Tensor] = {}
         self.totals: dict[str, Tensor] = {}  # squared outputs, squared gradients, how many of each
         for name, module in _watched(self.model):
-            module.forward = partial(self._apply, _steps(name, module))  # type: ignore[assignment]
+            module.forward = partial(self._apply, _steps(name, module))
 
     def add(self, x: Tensor, y: Tensor) -> None:
         """Send a batch forward and back."""

@@ -81,8 +81,8 @@ class View:
         for name, module in units(self.model):
             unit = Unit(name, module, module.forward)
             module.forward = partial(self._highway, unit)  # type: ignore[method-assign]
-        for module in _others(self.model):
-            module.forward = partial(self._other, module.forward)  # type: ignore[method-assign]
+        for other in _others(self.model):
+            other.forward = partial(self._other, other.forward)
         version = x._version
         _try(self, order, x)
         self._spoils = x._version != version
@@ -95,9 +95,7 @@ class View:
         logits = self.model(x.clone() if self._spoils else x)
         if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != len(x):
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-            raise UserError(
-                f"the model must return logits of shape ({len(x)}, classes) for {len(x)} samples; got {got}"
-            )
+            raise UserError(f"the model must return logits of shape (batch, classes), ({len(x)}, ...) here; got {got}")
         return logits
 
     def unit(self, layer: int) -> Unit:
@@ -144,16 +142,14 @@ class _Order(Pass):
     def numbered(self, view: View) -> tuple[Unit, ...]:
         if not self.reached:
             recurrent = any(isinstance(module, RecurrentHighway) for module in view.model.modules())
-            why = (
-                "those of a RecurrentHighway are applied at every time" if recurrent else "there is nothing to look at"
-            )
-            raise UserError(f"the data passes no highway layers in this {type(view.model).__name__}: {why}")
-        units, first = [], 0
+            why = "; those of a RecurrentHighway cannot be seen" if recurrent else ", so there is nothing to look at"
+            raise UserError(f"the data passes no highway layers in this {type(view.model).__name__}{why}")
+        numbered: list[Unit] = []
         for unit in self.reached:
-            units.append(Unit(unit.name, unit.module, unit.forward, first))
-            view.rename(unit, units[-1])
-            first += unit.depth
-        return tuple(units)
+            first = numbered[-1].first + numbered[-1].depth if numbered else 0
+            numbered.append(Unit(unit.name, unit.module, unit.forward, first))
+            view.rename(unit, numbered[-1])
+        return tuple(numbered)
 
 
 def twin(model: nn.Module) -> nn.Module:
