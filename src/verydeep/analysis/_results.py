@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 PerLayer = tuple[Array, ...]
 
+OPEN = 0.5  # a transform gate above this is called open
+SHUT = 0.05  # below this nearly shut, and otherwise active
+
 
 @dataclass(frozen=True)
 class Score:
@@ -41,6 +44,7 @@ class GateStatistics:
     sample: int  # which single sample the next two show
     sample_gates: PerLayer  # (block,), or (block, height, width) for feature maps
     sample_outputs: PerLayer  # as sample_gates: the block outputs
+    change: Array  # (layer,) root mean square over all samples of block output minus input: what the layer changes
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.nn._activations import Activation
+from verydeep.nn._layer import Trace, closed_trace
 from verydeep.nn._stack import Stack
 
 
@@ -50,12 +51,34 @@ class LSTMHighway(Stack):
             i.fill_(self.initial_gate_bias)
             f.fill_(-self.initial_gate_bias)
 
+    @property
+    def gate_bias(self) -> Tensor:
+        """The input gates' biases, `(layer, block)`."""
+        return self.bias.detach()[:, self.width : 2 * self.width]
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         """The block outputs of the last layer; closed layers hand on cell and output as they are."""
         cell = x
         for layer in self._open_layers(x, closed):
             if layer is not None:
-                g, i, f, o = F.linear(x, *layer).chunk(4, -1)
-                cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * self.activation(g)
-                x = torch.sigmoid(o) * self.activation(cell)
+                cell, trace = self._step(cell, x, *layer)
+                x = trace.y
         return x
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
+        """What every layer does with x, each item `(layer, batch, block)`: t the input gates, c the forget gates."""
+        cell, rows = x, []
+        for layer in self._open_layers(x, closed):
+            if layer is None:
+                rows.append(closed_trace(x))
+            else:
+                cell, trace = self._step(cell, x, *layer)
+                rows.append(trace)
+                x = trace.y
+        return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+
+    def _step(self, cell: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Trace]:
+        g, i, f, o = F.linear(x, weight, bias).chunk(4, -1)
+        h, t, c = self.activation(g), torch.sigmoid(i), torch.sigmoid(f)
+        cell = c * cell + t * h
+        return cell, Trace(h, t, c, torch.sigmoid(o) * self.activation(cell))
