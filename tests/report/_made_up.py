@@ -44,6 +44,7 @@ def gates(depth: int = DEPTH, width: int = WIDTH, start: float = -2.0) -> GateSt
         sample=3,
         sample_gates=rows(rng.uniform(0, 1, (depth, width))),
         sample_outputs=rows(rng.normal(0, 1, (depth, width))),
+        change=1.0 / np.arange(1, depth + 1) ** 2,
     )
 
 
@@ -56,7 +57,8 @@ def conv_gates() -> GateStatistics:
     shared: dict[str, Any] = dict.fromkeys(("mean", "variance", "open_share", "shut_share"), flat)
     bias = tuple(np.full(width, -1.5) for width in widths)
     start = tuple(np.full(width, -1.0) for width in widths)
-    return GateStatistics(names(3), 10, bias, start, **shared, sample=0, sample_gates=maps, sample_outputs=maps)
+    one: dict[str, Any] = {"sample": 0, "sample_gates": maps, "sample_outputs": maps, "change": np.ones(3)}
+    return GateStatistics(names(3), 10, bias, start, **shared, **one)
 
 
 def routing(classes: tuple[str, ...] = CLASSES, depth: int = DEPTH, width: int = WIDTH) -> ClassRouting:
