@@ -30,7 +30,7 @@ class Subject:
     @classmethod
     def of(cls, model: nn.Module, data: Data) -> "Subject":
         """Check that the two fit together."""
-        x = _first(data)[:2].to(device(model))
+        x = first_samples(data, 2).to(device(model))
         view = View(model, x)
         with torch.no_grad():
             return cls(view, data, batch_size(view, x))
@@ -79,10 +79,11 @@ def device(model: nn.Module) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
-def _first(data: Data) -> Tensor:
+def first_samples(data: Data, count: int) -> Tensor:
+    """The first few, or fewer where a batch has fewer."""
     if not isinstance(data, Split) and iter(data) is data:
         raise UserError("batches must be a list or a DataLoader: an iterator can be gone through only once")
-    x = next((x for x, _ in _batches(data, 2)), None)
+    x = next((x[:count] for x, _ in _batches(data, count)), None)
     if x is None or len(x) == 0:
         raise UserError("there are no samples to look at")
     return x

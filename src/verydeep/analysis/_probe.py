@@ -44,7 +44,7 @@ def probe(reservoir: Reservoir) -> tuple[float, float, int]:
 def _cross_validated(x: NDArray[np.float32], y: NDArray[np.int64]) -> float:
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedKFold  # type: ignore[import-untyped]
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
 
     right = 0
     for learn, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(x, y):

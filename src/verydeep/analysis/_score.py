@@ -2,12 +2,14 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from verydeep.analysis._data import Progress, Subject
+from verydeep.analysis._data import Data, Progress, Subject, device, go_through
 from verydeep.analysis._results import Score
-from verydeep.analysis._view import Closed, Pass
+from verydeep.analysis._view import Closed, Pass, twin
 from verydeep.errors import UserError
+
+_BATCH = 500
 
 
 def losses(logits: Tensor, y: Tensor) -> Tensor:
@@ -26,6 +28,18 @@ def score(subject: Subject, closed: Closed = frozenset(), progress: Progress | N
             samples += len(y)
     loss, error = (total / samples).tolist()
     return Score(loss, error), samples
+
+
+def evaluate_model(model: nn.Module, data: Data) -> Score:
+    """How well any model does, with highway layers or without."""
+    model = twin(model).eval()
+    total, samples = torch.zeros(2, dtype=torch.float64), 0
+    with torch.no_grad():
+        for x, y in go_through(data, _BATCH, device(model)):
+            total += losses(model(x), y).cpu()
+            samples += len(y)
+    loss, error = (total / samples).tolist()
+    return Score(loss, error)
 
 
 def check_classes(logits: Tensor, y: Tensor) -> None:
