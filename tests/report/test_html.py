@@ -6,6 +6,7 @@ import re
 import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_the_curves_hold_the_metrics_and_the_study(trained: Run, page: Path) -> 
 
 
 def test_the_page_stands_alone(trained: Run, page: Path) -> None:
-    write_report(trained, page, replace(made_up.findings(), gates=made_up.conv_gates()))
+    write_report(trained, page, Findings(made_up.conv_gates()))
     found = read(page)
     addresses = [
         str(attributes[key])
@@ -120,7 +121,7 @@ def test_headings_are_in_order_and_everything_to_look_at_has_words(trained: Run,
     found = read(page)
     levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     seen = [a for tag, a in found.tags if tag in ("canvas", "svg", "img") and a.get("aria-hidden") != "true"]
     assert len(seen) >= 14
     assert all(a.get("aria-label") or a.get("alt") for a in seen)

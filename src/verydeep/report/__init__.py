@@ -1,5 +1,6 @@
 """Pictures of results, and the report: what is drawn is computed before, and only drawn here."""
 
+from verydeep.report._all import plot_findings
 from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
 from verydeep.report._findings import Findings
@@ -16,6 +17,7 @@ __all__ = [
     "plot_curves",
     "plot_depth_usage",
     "plot_feature_gates",
+    "plot_findings",
     "plot_gates",
     "plot_lesions",
     "plot_pair_lesions",

@@ -41,7 +41,7 @@ def plot_gates(
         for axes, title in zip(panels[0], _TITLES, strict=True):
             axes.set_title(title)
         for axes in panels[-1]:
-            axes.set_xlabel("feature map" if _has_maps(networks[-1][1]) else "block")
+            axes.set_xlabel("feature map" if has_maps(networks[-1][1]) else "block")
     return figure
 
 
@@ -83,7 +83,8 @@ def _draw_biases(axes: Axes, gates: GateStatistics, look: Look) -> None:
     bar.ax.plot([start], [-0.25], "^", color=look.ink, markersize=6, clip_on=False)
 
 
-def _has_maps(gates: GateStatistics) -> bool:
+def has_maps(gates: GateStatistics) -> bool:
+    """Whether gates have positions."""
     return any(sample.ndim == 3 for sample in gates.sample_gates)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy, PairLesion, SignalFlow
 from verydeep.report._axes import Array, grid
 from verydeep.report._flow import curve_styles
-from verydeep.report._gates import reach, start_of
+from verydeep.report._gates import has_maps, reach, start_of
 from verydeep.report._html_charts import Chart, Series
 from verydeep.report._html_maps import HeatMap, pages_that_fit
 from verydeep.report._lesions import SETS, interaction
@@ -20,7 +20,7 @@ _LINES = (1, 0, 2)  # the first moment, before training, is dashed
 
 def gate_maps(gates: GateStatistics) -> dict[str, HeatMap]:
     """Figure 2."""
-    block = "feature map" if any(sample.ndim == 3 for sample in gates.sample_gates) else "block"
+    block = "feature map" if has_maps(gates) else "block"
     bias, outputs, start = grid(gates.bias), grid(gates.sample_outputs), start_of(gates)
     found = {}
     if np.isfinite(bias).any():

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy
+from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy, observations
 from verydeep.report import _html_figures as figures
 from verydeep.report import _html_words as words
 from verydeep.report._findings import Findings
-from verydeep.report._gates import plot_feature_gates
+from verydeep.report._gates import has_maps, plot_feature_gates
 from verydeep.report._html_charts import Chart
 from verydeep.report._html_maps import HeatMap
 from verydeep.report._html_tables import Table, layer_table, prune_table
@@ -38,7 +38,7 @@ def look_inside(findings: Findings, data: str) -> dict[str, Any]:
         context |= _routing(findings.routing, heat)
     if findings.lesions:
         charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
-        context["lesion_observations"] = words.lesion_observations(findings.lesions)
+        context["lesion_statements"] = words.about_lesions(observations(lesions=findings.lesions))
     if findings.pairs:
         maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
         heat |= maps
@@ -66,14 +66,14 @@ def _gates(gates: GateStatistics, heat: dict[str, HeatMap]) -> dict[str, Any]:
     heat |= maps
     return {
         "gate_panels": [_panel(key, found, _TITLES[key]) for key, found in maps.items()],
-        "gate_observations": words.gate_observations(gates),
+        "gate_statements": words.about_gates(observations(gates)),
         "feature_pictures": _feature_pictures(gates),
     }
 
 
 def _feature_pictures(gates: GateStatistics) -> list[str]:
     """Gates position by position, for light and for dark; none for a network without feature maps."""
-    if not any(sample.ndim == 3 for sample in gates.sample_gates):
+    if not has_maps(gates):
         return []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "gates.png"
@@ -90,7 +90,7 @@ def _routing(routing: ClassRouting, heat: dict[str, HeatMap]) -> dict[str, Any]:
     return {
         "routing_panels": [_panel("routing", heat["routing"], "Gates of", page) for page in shown],
         "routing_left_out": len(heat["routing"].pages) < len(routing.classes),
-        "routing_observations": words.routing_observations(routing),
+        "routing_statements": words.about_routing(routing),
         "nearest": _nearest(routing),
         "tree": figures.class_tree(routing) if 1 < len(routing.classes) <= _LEAVES else None,
     }

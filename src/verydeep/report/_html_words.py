@@ -1,19 +1,16 @@
 """What was found, in sentences: each with its number, and where the paper says something, that beside it."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy
-from verydeep.report._axes import Array, grid
-from verydeep.report._gates import start_of
+from verydeep.analysis import ClassRouting, DepthUsage, Observations
 from verydeep.report._lesions import SETS
 from verydeep.report._routing import significant
 
 
 @dataclass(frozen=True)
-class Observation:
+class Statement:
     """A sentence about this network, and what the paper observed in its own."""
 
     found: str
@@ -38,81 +35,65 @@ def answer(usage: DepthUsage, data: str) -> str:
     )
 
 
-def gate_observations(gates: GateStatistics) -> list[Observation]:
+def about_gates(seen: Observations) -> list[Statement]:
     """What Figure 2 shows."""
-    found = [*_bias_observations(gates), _selectivity(gates)]
-    changes = _changes(gates)
-    if changes is not None and changes.sum() > 0:
-        most = int(np.searchsorted(changes.cumsum() / changes.sum(), 0.9)) + 2
+    found = []
+    if seen.biases_fell is not None:
         found.append(
-            Observation(
-                f"Nine tenths of the change in the block outputs of the sample shown happen up to layer {most} of "
-                f"{len(gates.layers)}; after it, outputs stay nearly as they are and form stripes.",
+            Statement(
+                f"Training made {seen.biases_fell:.0%} of the gate biases more negative than they started.",
+                "Contrary to expectation, most biases decreased further during training.",
+            )
+        )
+    if seen.bias_with_depth is not None and seen.activity_with_bias is not None:
+        found.append(
+            Statement(
+                f"Biases correlate with depth by {_signed(seen.bias_with_depth)}, mean gate outputs with biases by "
+                f"{_signed(seen.activity_with_bias)}.",
+                "In the CIFAR-100 network biases increase with depth, and gate activity is inversely correlated: "
+                "strong negative biases make gates selective instead of shutting them.",
+            )
+        )
+    found += [Statement(*_selectivity(seen))] if seen.active_on_average is not None else []
+    if seen.stripes_begin is not None:
+        found.append(
+            Statement(
+                f"Nine tenths of what the layers change has been changed after layer {seen.stripes_begin}; from there "
+                f"on, outputs stay nearly as they are and form stripes.",
                 "Most of the change happens in the early layers: about 15 for MNIST, 40 for CIFAR-100.",
             )
         )
     return found
 
 
-def _bias_observations(gates: GateStatistics) -> list[Observation]:
-    bias, start = grid(gates.bias), start_of(gates)
-    if not np.isfinite(bias).any():
-        return []
-    found = []
-    if start is not None:
-        fell = float((bias[np.isfinite(bias)] < start).mean())
-        found.append(
-            Observation(
-                f"{fell:.0%} of the gate biases are below the {start:g} they started from.".replace("-", "−"),
-                "Contrary to expectation, most biases decreased further during training.",
-            )
-        )
-    by_layer = np.array([[np.nanmean(row) for row in bias], [row.mean() for row in gates.mean]])
-    if by_layer.shape[1] > 2 and (by_layer.std(1) > 0).all():
-        found.append(
-            Observation(
-                f"The correlation over layers between the mean bias and the mean gate output is "
-                f"{np.corrcoef(by_layer)[0, 1]:+.2f}.",
-                "In the CIFAR-100 network biases increase with depth while gate activity decreases: strong negative "
-                "biases make gates selective instead of shutting them.",
-            )
-        )
-    return found
-
-
-def _selectivity(gates: GateStatistics) -> Observation:
-    share = np.concatenate([row.ravel() for row in gates.open_share])
-    return Observation(
-        f"A sample opens {share.mean():.1%} of the gates (above 0.5); {(share > 0.01).mean():.0%} of the gates are "
-        f"open for more than one sample in a hundred.",
-        "For each sample only a few blocks transform, but different blocks for different samples.",
+def _selectivity(seen: Observations) -> tuple[str, str]:
+    return (
+        f"{seen.active_on_average:.0%} of the gates are active on average (mean of 0.05 or more), but a single sample "
+        f"activates {seen.active_per_sample:.0%} of them, and opens {seen.open_per_sample:.1%} (above 0.5).",
+        "Most gates are active on average, but for each sample only a few blocks transform, and different blocks for "
+        "different samples.",
     )
 
 
-def _changes(gates: GateStatistics) -> Array | None:
-    """How much block outputs change from each layer to the next, where these have equal widths."""
-    outputs = gates.sample_outputs
-    pairs = [(a, b) for a, b in pairwise(outputs) if a.shape == b.shape]
-    if len(pairs) < len(outputs) - 1 or not pairs:
-        return None
-    return np.array([np.abs(b - a).mean() for a, b in pairs])
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
-def routing_observations(routing: ClassRouting) -> list[Observation]:
+def about_routing(routing: ClassRouting) -> list[Statement]:
     """What Figure 3 shows."""
     real = [significant(d, e) for d, e in zip(routing.difference, routing.standard_error, strict=True)]
     sizes = np.sqrt([np.nanmean(layer**2) for layer in routing.difference])
     third = max(1, len(sizes) // 3)
     share = float(np.concatenate([layer.ravel() for layer in real]).mean())
     return [
-        Observation(
+        Statement(
             f"{share:.0%} of the differences between a class and all samples are beyond three standard errors. "
             f"Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
             f"{sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",
         ),
-        Observation(
+        Statement(
             f"From the gates alone a linear classifier names the class of {routing.probe_accuracy:.1%} of "
             f"{routing.probe_samples:,} samples it has not seen; always naming the most frequent class gets "
             f"{routing.probe_chance:.1%}.",
@@ -121,18 +102,18 @@ def routing_observations(routing: ClassRouting) -> list[Observation]:
     ]
 
 
-def lesion_observations(lesions: LesionStudy) -> list[Observation]:
+def about_lesions(seen: Observations) -> list[Statement]:
     """What Figure 4 shows."""
-    worst = int(lesions.error.argmax())
-    rise = lesions.error - lesions.baseline.error
-    unnoticed = float((rise <= 0.001).mean())
+    assert seen.most_important is not None
+    worst = [str(layer + 1) for layer in seen.most_important]
+    listed = worst[0] if len(worst) == 1 else f"{', '.join(worst[:-1])} and {worst[-1]}"
     return [
-        Observation(
-            f"Closing layer {worst + 1} hurts most: the error rises from {lesions.baseline.error:.2%} to "
-            f"{lesions.error[worst]:.2%}."
+        Statement(
+            f"Closing layers {listed} costs the most loss, in this order. A single closed layer raises the error by up "
+            f"to {seen.largest_rise:.2%}."
         ),
-        Observation(
-            f"{unnoticed:.0%} of the layers can be closed one at a time without raising the error by more than 0.1%.",
+        Statement(
+            f"{seen.idle_alone:.0%} of the layers cost at most 0.1% of accuracy when closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network any of "
             "the first 40 or so is missed.",
         ),
