@@ -7,6 +7,7 @@ import numpy as np
 from verydeep.analysis import (
     ClassRouting,
     DepthUsage,
+    Findings,
     GateStatistics,
     GreedyLesion,
     LesionStudy,
@@ -15,7 +16,6 @@ from verydeep.analysis import (
     Score,
     SignalFlow,
 )
-from verydeep.report import Findings
 
 DEPTH, WIDTH = 6, 5
 CLASSES = ("cat", "dog", "emu", "fox")

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from verydeep.analysis import Findings
 from verydeep.config import from_dict
 from verydeep.errors import UserError
-from verydeep.report import Findings, write_report
+from verydeep.report import write_report
 from verydeep.training import Run, TrainConfig
 
 from . import _made_up as made_up

@@ -9,6 +9,7 @@ from verydeep.analysis._moments import Moments, array
 from verydeep.analysis._results import OPEN, SHUT, Array, GateStatistics, PerLayer
 from verydeep.analysis._view import Unit
 from verydeep.analysis._watch import Look, Watch
+from verydeep.data import Split
 from verydeep.errors import UserError
 from verydeep.nn import HighwayLayer
 
@@ -22,6 +23,8 @@ def gate_statistics(model: nn.Module, data: Data, sample: int = 0, progress: Pro
         sample: The number of the single sample whose gates and block outputs are kept.
         progress: Is told the share that is done.
     """
+    if isinstance(data, Split) and not 0 <= sample < len(data):  # before the work, where that is possible
+        raise no_sample(sample, len(data))
     subject = Subject.of(model, data)
     rows = [_Layer() for _ in subject.view.layers]
     seen = 0
@@ -36,8 +39,13 @@ def gate_statistics(model: nn.Module, data: Data, sample: int = 0, progress: Pro
                 shown = [_single(look, sample - seen) for look in watch.looks]
             seen += len(x)
     if not shown:
-        raise UserError(f"there is no sample {sample}: they are numbered 0 to {seen - 1}")
+        raise no_sample(sample, seen)
     return _result(subject, rows, seen, sample, shown)
+
+
+def no_sample(sample: int, samples: int) -> UserError:
+    """The error for a sample that is not there."""
+    return UserError(f"there is no sample {sample}: they are numbered 0 to {samples - 1}")
 
 
 class _Layer:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _TRAINING_ONLY = "Nobody has looked inside this network: the report was made without an analysis."
 _NO_HIGHWAYS = "This network has no highway layers, so there are no gates to look at and no layers to close."
+_STALE = "Training went on after the analysis: the figures below the curves are of earlier weights."
 _OWN = "This network is a module of its own, so only a program can look inside it (verydeep.analysis)."
 
 
@@ -64,4 +65,10 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
 
         _analyze.main([str(run.path), *(() if root is None else ("--root", str(root)))])
         found = load_findings(folder)
-    return found, ""
+    return found, _STALE if _is_stale(run) else ""
+
+
+def _is_stale(run: Run) -> bool:
+    """Whether training went on after the analysis."""
+    weights, found = run.path / "model.safetensors", list((run.path / "analysis").glob("*.npz"))
+    return weights.exists() and weights.stat().st_mtime > max(file.stat().st_mtime for file in found)

@@ -3,7 +3,6 @@
 from verydeep.report._all import plot_findings
 from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
-from verydeep.report._findings import Findings
 from verydeep.report._flow import plot_signal_flow
 from verydeep.report._gates import plot_feature_gates, plot_gates
 from verydeep.report._html import write_report
@@ -11,7 +10,6 @@ from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_l
 from verydeep.report._routing import plot_class_distances, plot_routing
 
 __all__ = [
-    "Findings",
     "plot_class_distances",
     "plot_confusion",
     "plot_curves",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from verydeep.analysis import Findings
 from verydeep.report._figure import Theme
-from verydeep.report._findings import Findings
 from verydeep.report._flow import plot_signal_flow
 from verydeep.report._gates import has_maps, plot_feature_gates, plot_gates
 from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions

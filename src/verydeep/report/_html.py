@@ -8,8 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from verydeep.analysis import Findings
+from verydeep.errors import UserError
 from verydeep.files import write_whole
-from verydeep.report._findings import Findings
 from verydeep.report._html_charts import SIZE
 from verydeep.report._html_maps import palettes
 from verydeep.report._html_sections import look_inside
@@ -40,13 +41,25 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
         findings: What an analysis found; without it, the page is about training only.
         note: A sentence for the reader, for instance why there was no analysis.
     """
+    found = findings or Findings()
+    _check_same(found)
     context = about_run(run) | how_made(run)
-    context |= look_inside(findings or Findings(), context["data_name"])
+    context |= look_inside(found, context["data_name"])
     context["charts"] |= context.pop("inside")
     context |= {"note": note, "sets": SETS, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
     context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
     write_whole(path, render(context))
+
+
+def _check_same(findings: Findings) -> None:
+    """Refuse results of networks with different numbers of layers; the flow may compare others."""
+    greedy = None if findings.usage is None else findings.usage.greedy
+    found = (findings.gates, findings.routing, findings.lesions, findings.pairs, greedy, findings.prune)
+    counts = sorted({len(result.layers) for result in found if result is not None})
+    if len(counts) > 1:
+        listed = " and ".join(map(str, counts))
+        raise UserError(f"these results are of networks with {listed} layers; make them again: verydeep analyze RUN")
 
 
 def render(context: dict[str, Any]) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy, observations
+from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
 from verydeep.report import _html_figures as figures
 from verydeep.report import _html_words as words
-from verydeep.report._findings import Findings
 from verydeep.report._gates import has_maps, plot_feature_gates
 from verydeep.report._html_charts import Chart
 from verydeep.report._html_maps import HeatMap

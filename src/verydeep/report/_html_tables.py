@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import PruneReport, Score
-from verydeep.report._findings import Findings
+from verydeep.analysis import Findings, PruneReport, Score
 
 _ROWS = 200  # epochs shown at most
 
