@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
     run = Run.load(options.run)
     findings, note = _look_inside(run, options.root) if options.analysis else (None, _TRAINING_ONLY)
     write_report(run, path, findings, note)
-    print(f"{path} is {path.stat().st_size / 1e6:.1f} MB and needs nothing else; open it in a browser")
+    print(f"{path} has {path.stat().st_size / 1e3:,.0f} kB and needs nothing else; open it in a browser")
 
 
 def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:

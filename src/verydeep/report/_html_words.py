@@ -68,7 +68,7 @@ def about_gates(seen: Observations) -> list[Statement]:
 
 def _selectivity(seen: Observations) -> tuple[str, str]:
     return (
-        f"{seen.active_on_average:.0%} of the gates are active on average (mean of 0.05 or more), but a single sample "
+        f"{seen.active_on_average:.0%} of the gates are active on average (mean of 0.05 or more); a single sample "
         f"activates {seen.active_per_sample:.0%} of them, and opens {seen.open_per_sample:.1%} (above 0.5).",
         "Most gates are active on average, but for each sample only a few blocks transform, and different blocks for "
         "different samples.",
