@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.models._recompute import run_steps
-from verydeep.nn import Highway
+from verydeep.nn import Highway, run_steps
 from verydeep.nn.functional import resize
 
 
