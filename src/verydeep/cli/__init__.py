@@ -17,6 +17,7 @@ _COMMANDS = {
     "export": "write a run's network as ONNX, checked against the original",
     "models": "list the networks that can be created by name",
     "prune": "remove the layers that a run's network does not need",
+    "report": "write one page about a run: training, gates, routing, which layers it needs",
     "runs": "list runs: how far they are, how they ended, what they reached",
     "train": "train a network, from a configuration file or a few options",
 }

@@ -165,6 +165,9 @@ def _label(model: Network, run: Run) -> str:
 
 def _draw(found: Findings, folder: Path) -> None:
     """Draw what was found, each picture as PNG and SVG."""
+    from verydeep.report import plot_findings
+
+    plot_findings(found, folder)
 
 
 def chosen_parts(only: str | None, pairs: bool) -> list[str]:
