@@ -17,7 +17,7 @@ class Carried(nn.Module):
         self.x_hat = x_hat
 
     def forward(self, x: Tensor, closed: object = False) -> Tensor:
-        return x if self.x_hat is None else self.x_hat(x)
+        return (x if self.x_hat is None else self.x_hat(x)).clone()  # what follows may change it in place
 
 
 class Closed(nn.Module):

@@ -24,10 +24,10 @@ class Record(Pass):
         if not isinstance(unit.module, HighwayStack):
             return self._keep(super().highway(unit, x))  # type: ignore[no-any-return]
         own = unit.own(self.closed)
-        self.inputs[unit] = states = [x]
+        self.inputs[unit] = states = [x.clone()]
         for layer in range(unit.depth):  # one at a time: four times as fast as a trace, which keeps much more
             states.append(unit.forward(states[-1], own.union(range(layer + 1, unit.depth)), layer))
-        return self._keep(states[-1])  # type: ignore[no-any-return]
+        return self._keep(states[-1].clone())  # type: ignore[no-any-return]
 
     def other(self, run: Any) -> Any:  # noqa: ANN401
         return self._keep(run())
@@ -62,7 +62,8 @@ class Replay(Pass):
             return super().highway(unit, x)
         own = self.layer - unit.first
         x = self.record.inputs[unit][own]  # the closed layer copies it
-        return unit.forward(x, unit.own(self.closed), own + 1)  # type: ignore[no-any-return]
+        y: Tensor = unit.forward(x, unit.own(self.closed), own + 1)
+        return y.clone() if y is x else y
 
     def other(self, run: Any) -> Any:  # noqa: ANN401
         return run() if self.reached else _copied(next(self.kept))

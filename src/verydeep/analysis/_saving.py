@@ -73,7 +73,7 @@ def load_result(path: str | Path, kind: type[T] | None = None) -> T:
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return dict(json.loads(str(arrays.pop(_HEADER)))), arrays
     except FileNotFoundError as error:

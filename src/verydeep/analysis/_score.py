@@ -36,7 +36,7 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
     total, samples = torch.zeros(2, dtype=torch.float64), 0
     with torch.no_grad():
         for x, y in go_through(data, _BATCH, device(model)):
-            total += losses(model(x), y).cpu()
+            total += losses(model(x.clone()), y).cpu()
             samples += len(y)
     loss, error = (total / samples).tolist()
     return Score(loss, error)

@@ -53,7 +53,7 @@ class _Watch:
         """Send a batch forward and back."""
         self.outputs.clear()
         with torch.enable_grad():
-            logits = self.model(x.clone().requires_grad_() if x.is_floating_point() else x)
+            logits = self.model(x.detach().requires_grad_(x.is_floating_point()).clone())
             check_classes(logits, y)
             loss = F.cross_entropy(logits.float(), y, reduction="sum")  # each sample's own: batches do not matter
             gradients = torch.autograd.grad(loss, list(self.outputs.values()), materialize_grads=True)

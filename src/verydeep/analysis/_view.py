@@ -46,9 +46,10 @@ class Unit:
         return {layer - self.first for layer in closed if 0 <= layer - self.first < self.depth}
 
     def __call__(self, x: Tensor, closed: Closed = frozenset()) -> Tensor:
-        """The block output, with layers closed."""
+        """The block output, with layers closed; a copy where it is x, which the model may change in place."""
         own = self.own(closed)
-        return self.forward(x, bool(own) if isinstance(self.module, HighwayLayer) else own)  # type: ignore[no-any-return]
+        y: Tensor = self.forward(x, bool(own) if isinstance(self.module, HighwayLayer) else own)
+        return y.clone() if own and y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() else y
 
 
 class Pass:
@@ -83,6 +84,7 @@ class View:
             module.forward = partial(self._highway, unit)  # type: ignore[method-assign]
         for other in _others(self.model):
             other.forward = partial(self._other, other.forward)
+        x = x.clone()
         version = x._version
         _try(self, order, x)
         self._spoils = x._version != version

@@ -105,12 +105,16 @@ def _split(options: Prune, run: Run) -> str:
 def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
     from verydeep.cli._progress import bar
+    from verydeep.models import MLP
 
     names = highway_layers(model)
     layers = [names.index(name) for name in removable(model)]
     with bar("choosing layers") as progress:
         greedy = greedy_lesions(model, data, split, layers=layers, group=max(1, len(layers) // 50), progress=progress)
-    return depth_usage(greedy, tolerance)
+    usage = depth_usage(greedy, tolerance)
+    if not usage.kept and isinstance(model, MLP):
+        print("verydeep: no highway layer is needed; a fully connected network keeps one all the same", file=sys.stderr)
+    return usage
 
 
 def tuning_config(run: Run, options: Prune) -> TrainConfig:

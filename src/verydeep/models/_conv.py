@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from verydeep.errors import UserError
 from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.models._network import Network
-from verydeep.models._recompute import run_steps
-from verydeep.nn import HighwayConv2d, Maxout, init_weight
+from verydeep.nn import HighwayConv2d, Maxout, init_weight, run_steps
 
 
 class ConvNet(Network):

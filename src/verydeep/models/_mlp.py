@@ -74,6 +74,9 @@ class MLP(Network):
     def highway_depth(self) -> int:
         return self.stack.depth if isinstance(self.stack, HighwayStack) else 0
 
+    def checkpoint_activations(self) -> None:
+        self.stack.recompute = True
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
         x = self.stack.activation(self.input(x.flatten(1)))

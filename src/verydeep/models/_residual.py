@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.models._recompute import run_steps
-from verydeep.nn import Highway
+from verydeep.nn import Highway, run_steps
 from verydeep.nn.functional import resize
 
 
@@ -38,12 +37,11 @@ class ResidualConfig:
     gate_bias: float = -6.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.blocks, int) and self.blocks < 1:
-            raise UserError(f"a residual network needs at least one block in a stage, got {self.blocks}")
-        if len(self.stages) != len(self.widths) or min(self.stages) < 0:
-            raise UserError(f"blocks must have a number for each of the {len(self.widths)} stages, got {self.blocks}")
-        if min(self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
+        least = self.blocks if isinstance(self.blocks, int) else 1  # a stage may have lost all of its own
+        if min(least, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
             raise UserError("every size of a residual network must be at least 1, and input_shape have three parts")
+        if len(self.stages) != len(self.widths) or min(self.stages) < 0:
+            raise UserError(f"blocks must be a number for each of the {len(self.widths)} stages, got {self.blocks}")
 
     @property
     def stages(self) -> tuple[int, ...]:

@@ -10,8 +10,9 @@ from verydeep.nn._layer import HighwayLayer, Trace
 from verydeep.nn._linear import HighwayLinear
 from verydeep.nn._lstm import LSTMHighway
 from verydeep.nn._maxout import Maxout
+from verydeep.nn._plain_stack import PlainStack
+from verydeep.nn._recompute import run_steps
 from verydeep.nn._recurrent import RecurrentHighway
-from verydeep.nn._stack import PlainStack
 
 __all__ = [
     "Highway",
@@ -29,5 +30,6 @@ __all__ = [
     "functional",
     "init_weight",
     "parameter_groups",
+    "run_steps",
     "suggest_gate_bias",
 ]

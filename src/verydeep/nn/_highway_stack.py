@@ -7,16 +7,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from verydeep import kernels
 from verydeep.errors import UserError, unknown
-from verydeep.nn._activations import Activation, resolve_activation
+from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._affine import CARRIES, Carry
+from verydeep.nn._fused_stack import Backend, FusedStack, layer_numbers
 from verydeep.nn._layer import Trace, closed_trace, open_trace
 from verydeep.nn._linear import HighwayLinear
-from verydeep.nn._stack import Stack, common_width, copy_parameter
+from verydeep.nn._stack import common_width, copy_parameter
 from verydeep.nn.functional import highway
 
 
-class HighwayStack(Stack):
+class HighwayStack(FusedStack):
     """`depth` highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2).
 
     Args:
@@ -28,6 +30,7 @@ class HighwayStack(Stack):
         gate_activation: Of the gates; maps to between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
     """
 
     def __init__(
@@ -41,10 +44,11 @@ class HighwayStack(Stack):
         gate_activation: str | Activation = "sigmoid",
         carry_bias: float | None = None,
         init: str = "auto",
+        backend: Backend = "auto",
     ) -> None:
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
-        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init)
+        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init, backend)
         self.carry: Carry = carry
         self.gate_activation = resolve_activation(gate_activation)
         self.initial_gate_bias = gate_bias
@@ -67,26 +71,42 @@ class HighwayStack(Stack):
     def gate_bias(self, value: float | Tensor) -> None:
         self.gate_bias.copy_(torch.as_tensor(value))
 
-    def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
-        """The block outputs of the last layer for x, the input of layer `first`.
-
-        Closed layers (all transform gates 0) copy their input.
-        """
-        for layer in self._open_layers(x, closed, first):
-            if layer is not None:
-                x = highway(x, *self._transforms(x, *layer))
-        return x
-
+    @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
-        """What every layer does with x, each item `(layer, batch, block)`. Nothing is kept in the stack."""
+        """What every layer does with x, each item `(layer, batch, block)`, to look at: without gradients.
+
+        Nothing is kept in the stack.
+        """
+        self._check(x, closed)
+        if x.dim() == 2 and len(closed) < self.depth and self._fused(x):
+            return self._fused_trace(x, closed)
         rows = []
-        for layer in self._open_layers(x, closed):
-            if layer is None:
-                rows.append(closed_trace(x))
-            else:
-                rows.append(open_trace(x, *self._transforms(x, *layer)))
-                x = rows[-1].y
+        for layer, (weight, bias) in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            rows.append(closed_trace(x) if layer in closed else open_trace(x, *self._transforms(x, weight, bias)))
+            x = rows[-1].y
         return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+
+    def _fused_trace(self, x: Tensor, closed: Collection[int]) -> Trace:
+        layers = layer_numbers(tuple(layer for layer in range(self.depth) if layer not in closed))
+        name = activation_name(self.activation)
+        _x, h, t, *c, y = kernels.trace_stack(x.contiguous(), self.weight, self.bias, layers, name)
+        carry = c[0] if c else 1 - t
+        if not closed:
+            return Trace(h, t, carry, y)
+        zeros = h.new_zeros(self.depth, *h.shape[1:])
+        carried = torch.cat([x[None], y])[torch.searchsorted(layers, torch.arange(self.depth), right=True)]
+        return Trace(
+            zeros.index_copy(0, layers, h),
+            zeros.index_copy(0, layers, t),
+            (zeros + 1).index_copy(0, layers, carry),
+            carried,
+        )
+
+    def _fusible(self) -> bool:
+        return super()._fusible() and self.gate_activation is torch.sigmoid
+
+    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return highway(x, *self._transforms(x, weight, bias))
 
     def _transforms(self, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         h, t, *c = F.linear(x, weight, bias).chunk(self.maps, -1)

@@ -58,21 +58,23 @@ class LSTMHighway(Stack):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         """The block outputs of the last layer; closed layers hand on cell and output as they are."""
+        self._check(x, closed)
         cell = x
-        for layer in self._open_layers(x, closed):
-            if layer is not None:
-                cell, trace = self._step(cell, x, *layer)
+        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            if layer not in closed:
+                cell, trace = self._step(cell, x, *parameters)
                 x = trace.y
         return x
 
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
         """What every layer does with x, each item `(layer, batch, block)`: t the input gates, c the forget gates."""
+        self._check(x, closed)
         cell, rows = x, []
-        for layer in self._open_layers(x, closed):
-            if layer is None:
+        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            if layer in closed:
                 rows.append(closed_trace(x))
             else:
-                cell, trace = self._step(cell, x, *layer)
+                cell, trace = self._step(cell, x, *parameters)
                 rows.append(trace)
                 x = trace.y
         return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))

@@ -1,0 +1,114 @@
+"""From kernels to functions: compiled once for a processor, and kept where a folder can be written."""
+
+import ctypes
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from verydeep.errors import UserError
+from verydeep.files import write_whole
+from verydeep.kernels._ir import Kernel, Value
+
+_DIGEST = 32  # bytes of a checksum
+_lock = Lock()  # LLVM is one for the whole process
+_engines: list[Value] = []  # they own the code
+
+
+def compile_kernels(name: str, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
+    """Functions of integers (sizes and addresses) which run without Python's lock.
+
+    Args:
+        name: Of these kernels together; code that was kept is found by it, by the sources and by the processor.
+        kernels: What to compile.
+    """
+    with _lock:
+        machine = _machine()
+        path = _folder() / f"{name}.o"
+        code = _read(path)
+        if code is None:
+            code = _compile(kernels, machine)
+            _keep(path, code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines.append(engine)
+        return [_function(engine.get_function_address(kernel.name), kernel.arguments) for kernel in kernels]
+
+
+def _function(address: int, arguments: int) -> Callable[..., None]:
+    assert address
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(address)
+
+
+def _compile(kernels: Sequence[Kernel], machine: Value) -> bytes:
+    """Object code for this processor."""
+    module = ir.Module()
+    for kernel in kernels:
+        kernel.define(module)
+    public = {kernel.name for kernel in kernels}
+    for function in module.functions:
+        if not function.is_declaration and function.name not in public:
+            function.linkage = "internal"
+    parsed = llvm.parse_assembly(str(module))
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(parsed, passes)
+    return machine.emit_object(parsed)  # type: ignore[no-any-return]
+
+
+def _machine() -> Value:
+    """LLVM's idea of this processor; a machine belongs to the engine it is given to."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+
+
+def _read(path: Path) -> bytes | None:
+    """Code that was kept; None if there is none, or not all of it."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    code, digest = content[:-_DIGEST], content[-_DIGEST:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Keep the code for the next process; where nothing can be written, that one compiles again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, code + hashlib.sha256(code).digest())
+    except (OSError, UserError):
+        return
+
+
+@cache
+def _folder() -> Path:
+    """Named after the kernels' sources, the processor and the compiler."""
+    digest = hashlib.sha256(f"{llvmlite.__version__} {llvm.get_host_cpu_name()}".encode())
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return _cache() / "verydeep" / "kernels" / digest.hexdigest()[:16]
+
+
+def _cache() -> Path:
+    """The user's cache."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")

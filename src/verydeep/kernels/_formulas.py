@@ -1,0 +1,120 @@
+"""The formulas of plain and highway layers, forward and backward, for one vector of samples.
+
+z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d stands for the loss's derivative.
+"""
+
+from collections.abc import Callable
+
+from verydeep.kernels._vector import V, expm1
+
+_Activation = Callable[[V], V]
+
+
+def tanh(z: V) -> V:
+    """By exp(-2 |z|), exact to rounding for small z too."""
+    over, under = _tanh_parts(z)
+    return (over / under).call("llvm.copysign", z)
+
+
+def relu(z: V) -> V:
+    """NaN stays NaN."""
+    return z.where("<=", 0.0, 0.0, z)
+
+
+def sigmoid(z: V) -> V:
+    """Exactly 0 from -85 down."""
+    return z.where("<", -85.0, 0.0, 1.0 / _sigmoid_under(z))
+
+
+def d_tanh(h: V, dh: V) -> V:
+    """The derivative by z, from the value."""
+    return dh * (1.0 - h * h)
+
+
+def d_relu(h: V, dh: V) -> V:
+    """The derivative by z, from the value."""
+    return h.where("<=", 0.0, 0.0, dh)
+
+
+def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+    """Both with one division, the slowest of instructions."""
+    over, under = _tanh_parts(z)
+    gate = _sigmoid_under(zt)
+    inverse = 1.0 / (under * gate)
+    return (over * gate * inverse).call("llvm.copysign", z), zt.where("<", -85.0, 0.0, under * inverse)
+
+
+def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+    """Of the block state and the gate."""
+    return relu(z), sigmoid(zt)
+
+
+def _tanh_parts(z: V) -> tuple[V, V]:
+    x = z.call("llvm.fabs") * -2.0
+    e = expm1(x.where("<", -87.0, -87.0, x))
+    return e * -1.0, e + 2.0
+
+
+def _sigmoid_under(z: V) -> V:
+    """1 + exp(-z); times the other denominator it stays below overflow, and its inverse above denormals."""
+    return expm1((z * -1.0).between(-87.0, 85.0)) + 2.0
+
+
+def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:
+    """Equation 1."""
+    return lambda z, b: (activation(z + b),)
+
+
+def coupled(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
+    """Equation 3."""
+
+    def formula(x: V, zh: V, zt: V, bh: V, bt: V) -> tuple[V, ...]:
+        h, t = both(zh + bh, zt + bt)
+        return h, t, x + t * (h - x)
+
+    return formula
+
+
+def independent(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
+    """Equation 2."""
+
+    def formula(x: V, zh: V, zt: V, zc: V, bh: V, bt: V, bc: V) -> tuple[V, ...]:
+        h, t = both(zh + bh, zt + bt)
+        c = sigmoid(zc + bc)
+        return h, t, c, h * t + x * c
+
+    return formula
+
+
+def plain_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+    """dz, twice: once as a matrix, once for its sum, the bias's derivative."""
+
+    def formula(dy: V, h: V) -> tuple[V, ...]:
+        dz = derivative(h, dy)
+        return dz, dz
+
+    return formula
+
+
+def coupled_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+    """The appendix's backward pass: what is carried to x, dz of H and T, and both again for their sums."""
+
+    def formula(dy: V, x: V, h: V, t: V) -> tuple[V, ...]:
+        dzh = derivative(h, t * dy)
+        carry = 1.0 - t
+        dzt = (h - x) * dy * (t * carry)
+        return carry * dy, dzh, dzt, dzh, dzt
+
+    return formula
+
+
+def independent_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+    """As `coupled_backward`, with a carry gate of its own."""
+
+    def formula(dy: V, x: V, h: V, t: V, c: V) -> tuple[V, ...]:
+        dzh = derivative(h, t * dy)
+        dzt = h * dy * (t * (1.0 - t))
+        dzc = x * dy * (c * (1.0 - c))
+        return c * dy, dzh, dzt, dzc, dzh, dzt, dzc
+
+    return formula

@@ -1,0 +1,44 @@
+"""Memory that is used again: what a step keeps for its backward pass, and room to work in."""
+
+import threading
+import weakref
+from queue import SimpleQueue
+
+import torch
+from torch import Tensor
+
+_KEPT = 4  # blocks that wait for the next step; a training loop needs one a stack
+_free: list[Tensor] = []
+_returned: SimpleQueue[Tensor] = SimpleQueue()  # filled by destructors, which may run at any place: no lock
+_lock = threading.Lock()
+_own = threading.local()
+
+
+def borrow(numbers: int) -> Tensor:
+    """A float32 tensor with any content. Its memory waits for the next borrower when no tensor uses it any more.
+
+    The system would take large blocks back and hand them out again page by page, at a tenth of a deep network's step.
+    """
+    block = _take(numbers)
+    array = block.numpy()[:numbers]
+    weakref.finalize(array, _returned.put, block).atexit = False
+    return torch.from_numpy(array)
+
+
+def _take(numbers: int) -> Tensor:
+    with _lock:
+        while not _returned.empty():
+            _free.append(_returned.get())
+        del _free[:-_KEPT]
+        fitting = [i for i, block in enumerate(_free) if numbers <= block.numel() <= 2 * numbers]
+        if fitting:
+            return _free.pop(min(fitting, key=lambda i: _free[i].numel()))
+    return torch.empty(numbers)
+
+
+def work_space(numbers: int) -> Tensor:
+    """Room for one kernel call, a thread's own: the same memory at every call."""
+    room: Tensor | None = getattr(_own, "room", None)
+    if room is None or room.numel() < numbers:
+        room = _own.room = torch.empty(numbers)
+    return room

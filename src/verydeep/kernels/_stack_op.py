@@ -1,0 +1,77 @@
+"""The fused stack as two torch operators, `verydeep::stack` and its backward pass."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from verydeep.kernels._stack_run import Stack, make_plan
+
+_Context = Any  # torch's, which has no type
+
+
+@torch.library.custom_op("verydeep::stack", mutates_args=())
+def stack(
+    x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int
+) -> tuple[Tensor, Tensor]:
+    """The stack's output, and what its backward pass needs.
+
+    Args:
+        x: `(batch, width)`, float32, contiguous as all others.
+        weight: `(layer, map * block, width)`: one map a plain layer, two or three a highway layer.
+        bias: `(layer, map * block)`.
+        layers: int64, the layers to go through, in order.
+        activation: "tanh" or "relu".
+        segment: 0 keeps nothing (no backward pass then), 1 what every layer did, n the input of each n-th layer: the
+            backward pass computes the layers between again.
+    """
+    return Stack(weight, bias, layers, activation, segment).forward(x)
+
+
+@stack.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> tuple[Tensor, Tensor]:
+    width, maps = x.shape[1], weight.shape[1] // x.shape[1]
+    kept = make_plan(x.shape[0], width, maps, layers.shape[0], segment, torch.get_num_threads()).kept
+    return torch.empty_like(x), x.new_empty(kept)
+
+
+@torch.library.custom_op("verydeep::stack_backward", mutates_args=())
+def stack_backward(
+    dy: Tensor, kept: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int, threads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The derivatives by x, weight and bias."""
+    return Stack(weight, bias, layers, activation, segment).backward(dy, kept, threads)
+
+
+@stack_backward.register_fake
+def _(
+    dy: Tensor, kept: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int, threads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(dy), torch.empty_like(weight), torch.empty_like(bias)
+
+
+def _setup(ctx: _Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    _x, weight, bias, layers, activation, segment = inputs
+    ctx.save_for_backward(output[1], weight, bias, layers)
+    ctx.activation, ctx.segment, ctx.threads = activation, segment, torch.get_num_threads()
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: _Context, dy: Tensor | None, _d_kept: Tensor | None) -> tuple[Tensor | None, ...]:
+    if dy is None:
+        return (None,) * 6
+    grads = stack_backward(dy.contiguous(), *ctx.saved_tensors, ctx.activation, ctx.segment, ctx.threads)
+    return (*grads, None, None, None)
+
+
+stack.register_autograd(_backward, setup_context=_setup)
+
+
+def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:
+    """What every layer did with x: its input, H, T and an independent C, then its output, each `(layer, batch, block)`.
+
+    The arguments are those of `stack`, which keeps all this for its backward pass anyway.
+    """
+    with torch.no_grad():
+        _y, kept = stack(x, weight, bias, layers, activation, 1)
+    return Stack(weight, bias, layers, activation, 1).unpack(kept, x.shape[0])

@@ -1,0 +1,86 @@
+"""Stacks that run through fused kernels where they can, and through torch's operations everywhere else."""
+
+import math
+from collections.abc import Collection, Sequence
+from functools import lru_cache, partial
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from verydeep import kernels
+from verydeep.errors import UserError, unknown
+from verydeep.nn._activations import Activation, activation_name
+from verydeep.nn._recompute import run_steps
+from verydeep.nn._stack import Stack
+
+Backend = Literal["auto", "fused", "reference"]
+BACKENDS = ("auto", "fused", "reference")
+
+
+class FusedStack(Stack):
+    """A stack whose layers, one after the other, are one operator; `_layer` defines what it computes.
+
+    Attributes:
+        recompute: Whether to keep the input of every sqrt(depth)-th layer only, and compute the others again in the
+            backward pass: the memory of about 2 sqrt(depth) layers instead of depth, for one more forward pass.
+    """
+
+    def __init__(
+        self, width: int, depth: int, maps: int, activation: str | Activation, init: str, backend: Backend
+    ) -> None:
+        super().__init__(width, depth, maps, activation, init)
+        if backend not in BACKENDS:
+            raise unknown("backend", backend, BACKENDS)
+        self.backend = backend
+        self.recompute = False
+
+    def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
+        """The output of the last layer for x, the input of layer `first`; closed layers copy their input."""
+        self._check(x, closed, first)
+        needs_grad = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
+        layers = [layer for layer in range(first, self.depth) if layer not in closed]
+        if not layers:
+            return x
+        if not self._fused(x):
+            return self._reference(x, layers, needs_grad and self.recompute)
+        segment = _segment(len(layers), self.recompute) if needs_grad else 0
+        rows, name = x.reshape(-1, self.width).contiguous(), activation_name(self.activation)
+        y: Tensor = kernels.stack(rows, self.weight, self.bias, layer_numbers(tuple(layers)), name, segment)[0]
+        return y.view(x.shape)
+
+    def _fused(self, x: Tensor) -> bool:
+        """Whether the fused kernels do it: where they can, unless the backend says otherwise."""
+        if self.backend == "reference":
+            return False
+        possible = self._fusible() and kernels.suits(x, self.weight, self.bias)
+        if self.backend == "fused" and not possible:
+            raise UserError(
+                'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '
+                'exporting, autocast or torch.func; backend="auto" takes what is possible'
+            )
+        return possible
+
+    def _fusible(self) -> bool:
+        return activation_name(self.activation) in ("tanh", "relu")
+
+    def _reference(self, x: Tensor, layers: Sequence[int], recompute: bool) -> Tensor:
+        """Layer by layer, in torch's operations."""
+        parameters = list(zip(self.weight.unbind(), self.bias.unbind(), strict=True))  # an index: a quadratic backward
+        steps = [partial(self._layer, weight=w, bias=b) for w, b in (parameters[layer] for layer in layers)]
+        return run_steps(steps, x, recompute)
+
+    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """One layer's output."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=4096)
+def layer_numbers(layers: tuple[int, ...]) -> Tensor:
+    """Layers as the kernels want them; the same tensor every time."""
+    return torch.tensor(layers, dtype=torch.int64)
+
+
+def _segment(layers: int, recompute: bool) -> int:
+    """How many layers lie between two whose inputs are kept."""
+    return max(2, math.isqrt(layers)) if recompute else 1

@@ -1,0 +1,55 @@
+"""The stack of plain fully connected layers: the networks highways are compared with in Section 3.1."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.nn._activations import Activation
+from verydeep.nn._fused_stack import Backend, FusedStack
+from verydeep.nn._stack import common_width, copy_parameter
+
+
+class PlainStack(FusedStack):
+    """`depth` plain layers `y = activation(W x + b)` (Equation 1).
+
+    Args:
+        width: Number of units of every layer.
+        depth: Number of layers.
+        activation: A name ("tanh", "relu", ...) or a callable.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        activation: str | Activation = "tanh",
+        *,
+        init: str = "auto",
+        backend: Backend = "auto",
+    ) -> None:
+        super().__init__(width, depth, 1, activation, init, backend)
+        self.reset_parameters()
+
+    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.activation(F.linear(x, weight, bias))
+
+    def to_layers(self) -> list[nn.Linear]:
+        """The affine maps as single layers with equal weights; the activation follows each."""
+        layers = [nn.Linear(self.width, self.width, device="meta") for _ in range(self.depth)]
+        for layer, weight, bias in zip(layers, self.weight, self.bias, strict=True):
+            layer.weight, layer.bias = copy_parameter(weight), copy_parameter(bias)
+        return layers
+
+    @classmethod
+    def from_layers(cls, layers: Sequence[nn.Linear], activation: str | Activation = "tanh") -> Self:
+        """A stack with the weights of single layers, all of one width."""
+        width = common_width([(layer.in_features, layer.out_features) for layer in layers])
+        stack = cls(width, len(layers), activation)
+        stack.weight = copy_parameter(torch.stack([layer.weight for layer in layers]))
+        stack.bias = copy_parameter(torch.stack([layer.bias for layer in layers]))
+        return stack
