@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +58,8 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     if not run.is_network:
         return None, _OWN
     folder = run.path / "analysis"
-    if (found := load_findings(folder)) == Findings():
+    found = load_findings(folder)
+    if replace(found, prune=None) == Findings():  # pruning alone says too little
         if run.model.highway_depth == 0:
             return None, _NO_HIGHWAYS
         from verydeep.cli import _analyze

@@ -8,6 +8,8 @@ from verydeep.analysis import ClassRouting, DepthUsage, Observations
 from verydeep.report._lesions import SETS
 from verydeep.report._routing import significant
 
+_LEARNT = 0.02  # above chance, below which nothing has been learnt that layers could be used for
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -17,10 +19,21 @@ class Statement:
     paper: str = ""
 
 
-def answer(usage: DepthUsage, data: str) -> str:
-    """How many layers the problem needs."""
+def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
+    """How many layers the problem needs.
+
+    Args:
+        usage: What was found.
+        data: What the problem is called.
+        chance: What always naming the most frequent class would get, if that is known.
+    """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where = SETS.get(usage.greedy.split, usage.greedy.split)
+    where, accuracy = SETS.get(usage.greedy.split, usage.greedy.split), float(1 - usage.greedy.error[0])
+    if chance is not None and accuracy < chance + _LEARNT:
+        return (
+            f"This network has learnt next to nothing: it is right on {accuracy:.1%} of the {where}, and always naming "
+            f"the most frequent class on {chance:.1%}. How many layers it uses says nothing about {data}."
+        )
     if kept == total:
         return (
             f"For {data}, this network needs all its {total} highway layers: closing any of them costs more than "
