@@ -24,12 +24,27 @@ def sections(page: Path) -> list[str]:
     return re.findall(r'<section id="(\w+)"', page.read_text())
 
 
-def test_a_run_nobody_looked_into_is_analysed_first(run: Path, tmp_path: Path) -> None:
-    page = tmp_path / "pages" / "report.html"
+@pytest.fixture(scope="module")
+def reported(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run nobody had looked into, and the report that was made of it."""
+    folder = tmp_path_factory.mktemp("reported")
+    run, page = shutil.copytree(trained.path, folder / "run"), folder / "pages" / "report.html"
     assert main(["report", str(run), "-o", str(page)]) == 0
+    return run, page
+
+
+def test_a_run_nobody_looked_into_is_analysed_first(reported: tuple[Path, Path]) -> None:
+    run, page = reported
     assert load_findings(run / "analysis").gates is not None
     assert sections(page) == ["training", "gates", "routing", "lesions", "depth", "flow", "layers", "made", "glossary"]
     assert re.search(r"For digits, this network needs (all|\d of) its 4 highway layers", page.read_text())
+
+
+def test_every_figure_is_drawn_beside_the_results(reported: tuple[Path, Path]) -> None:
+    run, _ = reported
+    pictures = {path.stem for path in (run / "analysis").glob("*.png")}
+    assert pictures == {path.stem for path in (run / "analysis").glob("*.svg")}
+    assert pictures == {"gates", "routing", "classes", "lesions", "lesions-loss", "usage", "flow"}
 
 
 def test_what_was_found_is_shown_and_not_found_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,10 +101,3 @@ def test_damaged_results_are_named(run: Path, capsys: pytest.CaptureFixture[str]
     assert main(["report", str(run)]) == 2
     assert "lesions.npz is no result of verydeep analyze, or damaged" in capsys.readouterr().err
     assert not (run / "report.html").exists()
-
-
-def test_every_figure_is_drawn_beside_the_results(run: Path) -> None:
-    assert main(["analyze", str(run)]) == 0
-    pictures = {path.stem for path in (run / "analysis").glob("*.png")}
-    assert pictures == {path.stem for path in (run / "analysis").glob("*.svg")}
-    assert {"gates", "routing", "classes", "lesions", "lesions-loss", "usage", "flow"} <= pictures
