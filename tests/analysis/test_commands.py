@@ -101,7 +101,8 @@ def test_lesions_of_the_command_are_those_of_the_network(run: Run, tmp_path: Pat
     data = load_data(run, split="test")
     wrong = [(run.model(data.x, closed={k}).argmax(1) != data.y).double().mean().item() for k in range(4)]
     assert study.error == pytest.approx(wrong)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["lesions.npz", "summary.json"]
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".json", ".png", ".svg"}
+    assert load_findings(tmp_path / "out").gates is None
 
 
 def test_analyze_prints_json_when_asked(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,7 @@ NAMES = {
     *AUTHORS,
     *(f"highway{depth}-mnist" for depth in (10, 20, 50, 100, 1000)),
     *(f"plain{depth}-mnist" for depth in (10, 20, 50, 100)),
+    *("figures-mnist", "figures-cifar100"),
     *("fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"),
     *("nin", "all-cnn-c", "resnet-110", "highway-110"),
 }

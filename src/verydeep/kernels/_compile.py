@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from verydeep.errors import UserError
 from verydeep.files import write_whole
-from verydeep.kernels._ir import Kernel, Value
+from verydeep.kernels._ir import LANES, Kernel, Value
 
 _DIGEST = 32  # bytes of a checksum
 _lock = Lock()  # LLVM is one for the whole process
@@ -98,7 +98,7 @@ def _keep(path: Path, code: bytes) -> None:
 @cache
 def _folder() -> Path:
     """Named after the kernels' sources, the processor and the compiler."""
-    digest = hashlib.sha256(f"{llvmlite.__version__} {llvm.get_host_cpu_name()}".encode())
+    digest = hashlib.sha256(f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {LANES}".encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())

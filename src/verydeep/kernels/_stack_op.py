@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.kernels._stack_run import Stack, make_plan
+from verydeep.kernels._stack_run import Stack, kept_by_sample
 
 _Context = Any  # torch's, which has no type
 
@@ -17,7 +17,7 @@ def stack(
     """The stack's output, and what its backward pass needs.
 
     Args:
-        x: `(batch, width)`, float32, contiguous as all others.
+        x: `(batch, width)`, float32 on the CPU as all others.
         weight: `(layer, map * block, width)`: one map a plain layer, two or three a highway layer.
         bias: `(layer, map * block)`.
         layers: int64, the layers to go through, in order.
@@ -30,9 +30,11 @@ def stack(
 
 @stack.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> tuple[Tensor, Tensor]:
-    width, maps = x.shape[1], weight.shape[1] // x.shape[1]
-    kept = make_plan(x.shape[0], width, maps, layers.shape[0], segment, torch.get_num_threads()).kept
-    return torch.empty_like(x), x.new_empty(kept)
+    from verydeep.kernels._ir import LANES
+
+    width, rows = x.shape[1], -(-x.shape[0] // LANES) * LANES
+    kept = rows * kept_by_sample(width, weight.shape[1] // width, layers.shape[0], segment)[1]
+    return x.new_empty(x.shape), x.new_empty(kept)
 
 
 @torch.library.custom_op("verydeep::stack_backward", mutates_args=())
@@ -47,7 +49,7 @@ def stack_backward(
 def _(
     dy: Tensor, kept: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int, threads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(dy), torch.empty_like(weight), torch.empty_like(bias)
+    return dy.new_empty(dy.shape), weight.new_empty(weight.shape), bias.new_empty(bias.shape)
 
 
 def _setup(ctx: _Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -60,11 +62,21 @@ def _setup(ctx: _Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 def _backward(ctx: _Context, dy: Tensor | None, _d_kept: Tensor | None) -> tuple[Tensor | None, ...]:
     if dy is None:
         return (None,) * 6
-    grads = stack_backward(dy.contiguous(), *ctx.saved_tensors, ctx.activation, ctx.segment, ctx.threads)
+    grads = stack_backward(dy, *ctx.saved_tensors, ctx.activation, ctx.segment, ctx.threads)
     return (*grads, None, None, None)
 
 
+def _no_second(_ctx: _Context, *_grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    raise RuntimeError('the fused stack has no second derivatives; build it with backend="reference" for those')
+
+
 stack.register_autograd(_backward, setup_context=_setup)
+stack_backward.register_autograd(_no_second)
+
+
+def infer_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> Tensor:
+    """The output of `stack` where nobody wants gradients, without the costs of an operator."""
+    return Stack(weight, bias, layers, activation, 0).forward(x)[0]
 
 
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:

@@ -39,6 +39,14 @@ class Plan(NamedTuple):
     kept: int  # numbers
 
 
+def kept_by_sample(width: int, maps: int, layers: int, segment: int) -> tuple[int, int]:
+    """Numbers a sample: of one layer (x, and z of highway layers, since a plain z is the next x), and kept in all."""
+    layer = width if maps == 1 else width * (1 + maps)
+    if segment == 0:
+        return layer, 0
+    return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
+
+
 @lru_cache(maxsize=256)
 def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, threads: int) -> Plan:
     """Chunks of whole registers, the same number for every thread."""
@@ -47,8 +55,7 @@ def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, thre
     vectors = -(-batch // LANES)
     threads = max(1, min(threads, vectors))
     rounds = -(-vectors // (threads * (_CHUNK // LANES)))
-    stride = width if maps == 1 else width * (1 + maps)
-    samples = {0: 0, 1: layers * stride + width}.get(segment, -(-layers // max(segment, 1)) * width)
+    stride, samples = kept_by_sample(width, maps, layers, segment)
     chunks, done, count = [], 0, threads * rounds
     for i in range(count):
         upto = vectors * (i + 1) // count
@@ -74,7 +81,8 @@ class Stack:
     """The layers of one call of the operator."""
 
     def __init__(self, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> None:
-        self.weight, self.bias, self.layers, self.segment = weight.detach(), bias.detach(), layers, segment
+        self.weight, self.bias = weight.detach().contiguous(), bias.detach().contiguous()
+        self.layers, self.segment = layers, segment
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.maps = weight.shape[1] // self.width
         self.run_forward, self.run_backward = _kernels(self.maps, activation)
@@ -87,7 +95,7 @@ class Stack:
         """The output, and what is kept."""
         x = x.detach()  # the pool's threads know nothing of this one's grad mode
         plan = self.plan(x.shape[0], torch.get_num_threads())
-        y, kept = torch.empty_like(x), borrow(plan.kept)
+        y, kept = torch.empty(x.shape), borrow(plan.kept)
         do = self._keep_all if self.segment == 1 else self._keep_some
         run_together([partial(_each, do, chunks, x, y, kept, stride=plan.stride) for chunks in plan.threads])
         return y, kept
@@ -95,7 +103,7 @@ class Stack:
     def backward(self, dy: Tensor, kept: Tensor, threads: int) -> tuple[Tensor, Tensor, Tensor]:
         """The derivatives by x, weight and bias."""
         dy, kept, plan = dy.detach(), kept.detach(), self.plan(dy.shape[0], threads)
-        dx = torch.empty_like(dy)
+        dx = torch.empty(dy.shape)
         sums = [(self._like_weight(), torch.zeros_like(self.bias)) for _ in plan.threads]
         jobs = zip(plan.threads, sums, strict=True)
         run_together([partial(self._back, chunks, dy, dx, kept, plan.stride, *sums) for chunks, sums in jobs])

@@ -6,14 +6,17 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from verydeep import kernels
 from verydeep.errors import unknown
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._backend import Backend, check_backend, is_fused
 from verydeep.nn._init import init_weight
 from verydeep.nn._layer import HighwayLayer
 
 Affine = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 Carry = Literal["coupled", "independent"]
 CARRIES = ("coupled", "independent")
+_WORTH = 2**15  # numbers in a layer's output from which on the fused kernels' calls cost less than they save
 
 
 class AffineHighway(HighwayLayer):
@@ -34,15 +37,17 @@ class AffineHighway(HighwayLayer):
         carry: Carry,
         carry_bias: float | None,
         init: str,
+        backend: Backend,
     ) -> None:
         super().__init__()
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
+        check_backend(backend)
         self.activation = resolve_activation(activation)
         self.gate_activation = resolve_activation(gate_activation)
         self.initial_gate_bias = gate_bias
         self.initial_carry_bias = -gate_bias if carry_bias is None else carry_bias
-        self.init = init
+        self.init, self.backend = init, backend
         self.block = make()
         self.gate = make()
         self.carry = make() if carry == "independent" else None
@@ -67,6 +72,23 @@ class AffineHighway(HighwayLayer):
     def gate_bias(self, value: float | Tensor) -> None:
         with torch.no_grad():
             _bias(self.gate).copy_(torch.as_tensor(value))
+
+    def forward(self, x: Tensor, closed: bool = False) -> Tensor:
+        """The block output; a closed layer (all transform gates 0) copies its input."""
+        x_hat = self.x_hat(x)
+        if closed or not self._is_fused(x, x_hat):
+            return super().forward(x, closed)
+        return self._fused(x, x_hat)
+
+    def _is_fused(self, x: Tensor, x_hat: Tensor) -> bool:
+        known = activation_name(self.activation) in ("relu", "tanh") and self.gate_activation is torch.sigmoid
+        return is_fused(self.backend, known, [x, self.block.weight, self.gate.weight], x_hat.numel() >= _WORTH)
+
+    def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
+        """Everything behind the affine maps in one operation."""
+        z = self._affine(x, self.joint_weight(), self.joint_bias())
+        y: Tensor = kernels.gate(z, x_hat, len(self.maps()), self.block_dim, activation_name(self.activation))
+        return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         z = self._affine(x, self.joint_weight(), self.joint_bias())

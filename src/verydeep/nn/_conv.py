@@ -4,12 +4,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from verydeep import kernels
 from verydeep.errors import UserError
-from verydeep.nn._activations import Activation
+from verydeep.nn._activations import Activation, activation_name
 from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn._backend import Backend
 from verydeep.nn.functional import resize
 
 
@@ -27,6 +30,7 @@ class _HighwayConv(AffineHighway):
         gate_activation: Of the gates; maps to between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
     """
 
     _module: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
@@ -45,6 +49,7 @@ class _HighwayConv(AffineHighway):
         gate_activation: str | Activation = "sigmoid",
         carry_bias: float | None = None,
         init: str = "auto",
+        backend: Backend = "auto",
     ) -> None:
         if kernel_size < 1 or kernel_size % 2 == 0:
             raise UserError(f"kernel_size must be odd, so that the maps of H and T match x; got {kernel_size}")
@@ -52,7 +57,7 @@ class _HighwayConv(AffineHighway):
         if min(channels, out_channels, stride) < 1:
             raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
         make = partial(self._module, channels, out_channels, kernel_size, stride, kernel_size // 2)
-        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init)
+        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
         self.channels, self.out_channels = channels, out_channels
         self.kernel_size, self.stride = kernel_size, stride
 
@@ -85,6 +90,19 @@ class HighwayConv2d(_HighwayConv):
     block_dim = -3
     _module = nn.Conv2d
     _function = F.conv2d
+
+    def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
+        """The whole layer in one operation, where there is a kernel for its shape.
+
+        Rounding errors are some times those of torch's convolution, and an infinity spoils its neighbourhood of 6x6.
+        """
+        if self.kernel_size != 3 or x_hat is not x or not kernels.conv_suits(x):
+            return super()._fused(x, x_hat)
+        weight, bias = self.joint_weight(), self.joint_bias()
+        keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
+        x = x.contiguous(memory_format=torch.channels_last)
+        y: Tensor = kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
+        return y
 
 
 class HighwayConv3d(_HighwayConv):

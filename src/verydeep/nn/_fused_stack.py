@@ -3,19 +3,15 @@
 import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache, partial
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from verydeep import kernels
-from verydeep.errors import UserError, unknown
 from verydeep.nn._activations import Activation, activation_name
+from verydeep.nn._backend import Backend, check_backend, is_fused
 from verydeep.nn._recompute import run_steps
 from verydeep.nn._stack import Stack
-
-Backend = Literal["auto", "fused", "reference"]
-BACKENDS = ("auto", "fused", "reference")
 
 
 class FusedStack(Stack):
@@ -30,36 +26,28 @@ class FusedStack(Stack):
         self, width: int, depth: int, maps: int, activation: str | Activation, init: str, backend: Backend
     ) -> None:
         super().__init__(width, depth, maps, activation, init)
-        if backend not in BACKENDS:
-            raise unknown("backend", backend, BACKENDS)
+        check_backend(backend)
         self.backend = backend
         self.recompute = False
 
     def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
         """The output of the last layer for x, the input of layer `first`; closed layers copy their input."""
         self._check(x, closed, first)
-        needs_grad = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
-        layers = [layer for layer in range(first, self.depth) if layer not in closed]
+        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (x, self.weight, self.bias))
+        layers = _open(self.depth, frozenset(closed), first)
         if not layers:
             return x
         if not self._fused(x):
             return self._reference(x, layers, needs_grad and self.recompute)
-        segment = _segment(len(layers), self.recompute) if needs_grad else 0
-        rows, name = x.reshape(-1, self.width).contiguous(), activation_name(self.activation)
-        y: Tensor = kernels.stack(rows, self.weight, self.bias, layer_numbers(tuple(layers)), name, segment)[0]
+        rows, name, numbers = x.reshape(-1, self.width), activation_name(self.activation), layer_numbers(layers)
+        if not needs_grad:
+            return kernels.infer_stack(rows, self.weight, self.bias, numbers, name).view(x.shape)
+        segment = _segment(len(layers), self.recompute)
+        y: Tensor = kernels.stack(rows, self.weight, self.bias, numbers, name, segment)[0]
         return y.view(x.shape)
 
     def _fused(self, x: Tensor) -> bool:
-        """Whether the fused kernels do it: where they can, unless the backend says otherwise."""
-        if self.backend == "reference":
-            return False
-        possible = self._fusible() and kernels.suits(x, self.weight, self.bias)
-        if self.backend == "fused" and not possible:
-            raise UserError(
-                'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '
-                'exporting, autocast or torch.func; backend="auto" takes what is possible'
-            )
-        return possible
+        return is_fused(self.backend, self._fusible(), [x, self.weight, self.bias])
 
     def _fusible(self) -> bool:
         return activation_name(self.activation) in ("tanh", "relu")
@@ -75,7 +63,12 @@ class FusedStack(Stack):
         raise NotImplementedError
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=128)
+def _open(depth: int, closed: frozenset[int], first: int) -> tuple[int, ...]:
+    return tuple(layer for layer in range(first, depth) if layer not in closed)
+
+
+@lru_cache(maxsize=128)
 def layer_numbers(layers: tuple[int, ...]) -> Tensor:
     """Layers as the kernels want them; the same tensor every time."""
     return torch.tensor(layers, dtype=torch.int64)

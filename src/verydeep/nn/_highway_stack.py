@@ -11,7 +11,8 @@ from verydeep import kernels
 from verydeep.errors import UserError, unknown
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._affine import CARRIES, Carry
-from verydeep.nn._fused_stack import Backend, FusedStack, layer_numbers
+from verydeep.nn._backend import Backend
+from verydeep.nn._fused_stack import FusedStack, layer_numbers
 from verydeep.nn._layer import Trace, closed_trace, open_trace
 from verydeep.nn._linear import HighwayLinear
 from verydeep.nn._stack import common_width, copy_parameter

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from verydeep.errors import UserError
 from verydeep.nn._activations import Activation
 from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn._backend import Backend
 from verydeep.nn.functional import resize
 
 
@@ -23,6 +24,7 @@ class HighwayLinear(AffineHighway):
         gate_activation: Of the gates; maps to between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
     """
 
     block_dim = -1
@@ -38,12 +40,13 @@ class HighwayLinear(AffineHighway):
         gate_activation: str | Activation = "sigmoid",
         carry_bias: float | None = None,
         init: str = "auto",
+        backend: Backend = "auto",
     ) -> None:
         out_width = width if out_width is None else out_width
         if min(width, out_width) < 1:
             raise UserError(f"a highway layer needs a width of at least 1, got {min(width, out_width)}")
         make = partial(nn.Linear, width, out_width)
-        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init)
+        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
         self.width, self.out_width = width, out_width
 
     def x_hat(self, x: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.nn._activations import Activation
-from verydeep.nn._fused_stack import Backend, FusedStack
+from verydeep.nn._backend import Backend
+from verydeep.nn._fused_stack import FusedStack
 from verydeep.nn._stack import common_width, copy_parameter
 
 

@@ -21,9 +21,15 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
     for group in groups:
         group["base_lr"] = group["lr"]
+    fused = all(_fusible(parameter) for group in groups for parameter in group["params"])
     if config.name == "adam":
-        return torch.optim.AdamW(groups, config.lr)
-    return torch.optim.SGD(groups, config.lr, config.momentum, nesterov=config.nesterov)
+        return torch.optim.AdamW(groups, config.lr, fused=fused)
+    return torch.optim.SGD(groups, config.lr, config.momentum, nesterov=config.nesterov, fused=fused)
+
+
+def _fusible(parameter: nn.Parameter) -> bool:
+    """Whether torch updates it in one pass over memory, several times faster than one operation after the other."""
+    return parameter.device.type in ("cpu", "cuda") and parameter.is_floating_point() and not parameter.is_sparse
 
 
 def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:

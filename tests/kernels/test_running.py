@@ -1,0 +1,181 @@
+"""Where kernels run: in threads, in processes, with and without a cache."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from verydeep.kernels import _compile, _memory
+from verydeep.nn import HighwayStack
+
+STEP = """
+import torch
+from verydeep.nn import HighwayStack
+torch.manual_seed(0)
+torch.set_num_threads(2)
+module = HighwayStack(9, 7, backend="fused")
+x = torch.randn(40, 9)
+y = module(x)
+y.sum().backward()
+reference = HighwayStack(9, 7, backend="reference")
+reference.load_state_dict(module.state_dict())
+z = reference(x)
+z.sum().backward()
+torch.testing.assert_close(y, z)
+torch.testing.assert_close(module.weight.grad, reference.weight.grad)
+"""
+
+FORK = """
+import os, torch
+from verydeep.nn import HighwayStack
+torch.set_num_threads(2)
+module, x = HighwayStack(9, 7, backend="fused"), torch.randn(40, 9)
+expected = module(x)
+pid = os.fork()
+found = module(x)
+assert torch.equal(found, expected)
+found.sum().backward()
+if pid == 0:
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def step(module: HighwayStack, x: torch.Tensor) -> list[torch.Tensor]:
+    x = x.clone().requires_grad_()
+    weight, bias = (p.detach().clone().requires_grad_() for p in (module.weight, module.bias))
+    y = torch.func.functional_call(module, {"weight": weight, "bias": bias}, (x,))
+    return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, weight, bias))]
+
+
+def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_the_same_number_of_threads_gives_the_same_bits(threads: int) -> None:
+    module, x = HighwayStack(10, 12, backend="fused"), torch.randn(300, 10)
+    alone = step(module, x)
+    torch.set_num_threads(threads)
+    try:
+        first = step(module, x)
+        assert all(same(step(module, x), first) for _ in range(20))
+    finally:
+        torch.set_num_threads(1)
+    for found, expected in zip(first, alone, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_number_of_threads_may_change_between_forward_and_backward() -> None:
+    module, x = HighwayStack(6, 5, backend="fused"), torch.randn(64, 6)
+    y = module(x)
+    torch.set_num_threads(4)
+    try:
+        y.sum().backward()
+    finally:
+        torch.set_num_threads(1)
+    found = module.weight.grad
+    module.weight.grad = None
+    module(x).sum().backward()
+    assert found is not None
+    torch.testing.assert_close(found, module.weight.grad)
+
+
+def test_many_threads_may_use_one_stack_at_once() -> None:
+    module = HighwayStack(10, 20, backend="fused")
+    inputs = [torch.randn(30 + n, 10) for n in range(8)]
+    expected = [step(module, x) for x in inputs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            found = list(pool.map(lambda x: step(module, x), inputs))
+            assert all(same(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_what_is_kept_for_a_backward_pass_is_not_lent_out_again_before_it() -> None:
+    module = HighwayStack(10, 5, backend="fused")
+    x = torch.randn(20, 10)
+    y = module(x)
+    for _ in range(10):
+        module(torch.randn(20, 10)).sum().backward()
+    module.zero_grad()
+    y.sum().backward(retain_graph=True)
+    found = module.weight.grad
+    assert found is not None
+    first = found.clone()
+    y.sum().backward()
+    torch.testing.assert_close(module.weight.grad, 2 * first)
+
+
+def test_steps_of_one_size_need_no_new_memory() -> None:
+    module, x = HighwayStack(16, 30, backend="fused"), torch.randn(64, 16)
+    places = set()
+    for _ in range(20):
+        module.zero_grad()
+        module(x).sum().backward()
+        places.add(module.weight.grad.data_ptr())  # type: ignore[union-attr]
+    assert len(places) <= 3
+    assert len(_memory._free) <= _memory._KEPT
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    # Fused steps only: torch's own threads do not survive a fork.
+    run(FORK)
+
+
+def test_spawned_processes_share_the_cache(tmp_path: Path) -> None:
+    run(STEP, XDG_CACHE_HOME=str(tmp_path))
+    kept = list(tmp_path.rglob("*.o"))
+    assert len(kept) == 1
+    refuse = "import verydeep.kernels._compile as c\ndef no(*_): raise AssertionError('compiled')\nc._compile = no\n"
+    run(refuse + STEP, XDG_CACHE_HOME=str(tmp_path))
+
+
+@pytest.mark.parametrize("spoil", [lambda code: code[:1000], lambda code: b"", lambda code: b"x" + code[1:]])
+def test_a_spoilt_cache_is_made_again(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    run(STEP, XDG_CACHE_HOME=str(tmp_path))
+    (kept,) = tmp_path.rglob("*.o")
+    whole = kept.read_bytes()
+    kept.write_bytes(spoil(whole))
+    run(STEP, XDG_CACHE_HOME=str(tmp_path))
+    assert kept.read_bytes() == whole
+
+
+def test_without_a_folder_to_write_to_kernels_are_compiled_every_time(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run(STEP, XDG_CACHE_HOME=str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("feature", ["none", "avx512f"])
+def test_registers_of_another_size_give_the_same_results(tmp_path: Path, feature: str) -> None:
+    other = f"""
+import llvmlite.binding as llvm
+real = llvm.get_host_cpu_features()
+class Features(dict):
+    def flatten(self): return real.flatten()
+llvm.get_host_cpu_features = lambda: Features({{{feature!r}: True}})
+"""
+    lanes = "from verydeep.kernels._ir import LANES\nprint(LANES)"
+    assert run(other + STEP + lanes, XDG_CACHE_HOME=str(tmp_path)).strip() == ("16" if feature == "avx512f" else "4")
+
+
+def test_importing_layers_compiles_nothing_and_loads_no_compiler() -> None:
+    assert run("import sys, verydeep.nn; print('llvmlite' in sys.modules)").strip() == "False"
+
+
+def test_the_code_of_kernels_is_found_by_their_sources_and_the_processor() -> None:
+    assert _compile._folder().parent.name == "kernels"
+    assert _compile._folder() == _compile._folder()
