@@ -75,6 +75,16 @@ def test_a_plain_network_has_a_report_that_says_what_it_lacks(trained: Run, tmp_
     assert "This network has no highway layers" in (tmp_path / "plain" / "report.html").read_text()
 
 
+def test_a_run_that_diverged_at_once_has_a_report(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+    (run / "metrics.jsonl").write_text('{"epoch": 1, "lr": 0.1, "loss": null, "accuracy": null, "seconds": 1.0}\n')
+    (run / "summary.json").write_text('{"status": "diverged", "epochs": 1, "last": {"epoch": 1}, "best": null}')
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "It diverged after 1 of 3 epochs" in page
+    assert "There are no weights to look at" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

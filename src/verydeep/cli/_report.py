@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _TRAINING_ONLY = "Nobody has looked inside this network: the report was made without an analysis."
 _NO_HIGHWAYS = "This network has no highway layers, so there are no gates to look at and no layers to close."
+_NO_WEIGHTS = "There are no weights to look at: no epoch has been completed without diverging."
 _STALE = "Training went on after the analysis: the figures below the curves are of earlier weights."
 _OWN = "This network is a module of its own, so only a program can look inside it (verydeep.analysis)."
 
@@ -57,6 +58,8 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
 
     if not run.is_network:
         return None, _OWN
+    if not (run.path / "model.safetensors").exists():
+        return None, _NO_WEIGHTS
     folder = run.path / "analysis"
     found = load_findings(folder)
     if replace(found, prune=None) == Findings():  # pruning alone says too little
