@@ -28,6 +28,7 @@ lint: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/lesions.py
 
 results: .venv/installed-dev
 	$(BIN)/python benchmarks/training.py highway50-mnist plain50-mnist highway1000-mnist
