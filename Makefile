@@ -30,6 +30,7 @@ bench: .venv/installed-dev
 	$(BIN)/verydeep bench
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/lesions.py
 
 results: .venv/installed-dev
 	$(BIN)/python benchmarks/training.py highway50-mnist plain50-mnist highway1000-mnist

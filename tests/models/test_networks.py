@@ -159,6 +159,7 @@ def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> N
         ("highway-mnist-16", {"input_shape": (1, 4, 4)}, "too small for this network"),
         ("highway-a", {"input_shape": (3, 32)}, "(channels, height, width)"),
         ("highway-110", {"blocks": 0}, "at least 1"),
+        ("highway-110", {"blocks": (3, 3)}, "a number for each of the 3 stages, got (3, 3)"),
     ],
 )
 def test_a_network_that_cannot_be_made_says_why(name: str, overrides: dict[str, Any], words: str) -> None:

@@ -177,3 +177,14 @@ def test_the_lstm_block_is_the_lstm_with_depth_for_time() -> None:
 
 def test_the_default_gate_bias_is_not_for_a_thousand_layers() -> None:
     assert gradient_that_arrives(HighwayStack(50, 1000, gate_bias=-2.0)) < 1e-20
+
+
+def test_the_trace_of_lstm_blocks_ends_in_their_output() -> None:
+    stack = LSTMHighway(4, 5, gate_bias=-1.0)
+    x = torch.randn(3, 4)
+    trace = stack.trace(x, closed={2})
+    assert torch.equal(trace.y[-1], stack(x, closed={2}))
+    assert torch.equal(trace.y[2], trace.y[1])
+    assert (trace.t[2] == 0).all()
+    assert torch.equal(trace.t[0], torch.sigmoid(x @ stack.weight[0, 4:8].T + stack.bias[0, 4:8]))
+    assert torch.equal(stack.gate_bias, torch.full((5, 4), -1.0))

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 PerLayer = tuple[Array, ...]
 
+OPEN = 0.5  # a transform gate above this is called open
+SHUT = 0.05  # below this nearly shut, and otherwise active
+
 
 @dataclass(frozen=True)
 class Score:
@@ -41,6 +44,7 @@ class GateStatistics:
     sample: int  # which single sample the next two show
     sample_gates: PerLayer  # (block,), or (block, height, width) for feature maps
     sample_outputs: PerLayer  # as sample_gates: the block outputs
+    change: Array  # (layer,) root mean square over all samples of block output minus input: what the layer changes
 
 
 @dataclass(frozen=True)
@@ -132,3 +136,42 @@ class PruneReport:
     multiply_adds: tuple[int, int]
     latency: tuple[float, float]  # median seconds of one batch
     latency_batch: int
+
+
+@dataclass(frozen=True)
+class Observations:
+    """The paper's observations (Section 4) with the numbers of one network; None is not known.
+
+    Attributes:
+        biases_fell: Share of gate biases that training made more negative ("most biases decreased further").
+        bias_with_depth: Correlation of the biases with depth ("the biases increase with depth").
+        activity_with_depth: Correlation of the mean gates with depth.
+        activity_with_bias: Correlation of the mean gates with their biases ("inversely correlated").
+        active_on_average: Share of gates whose mean over all samples is at least 0.05.
+        active_per_sample: Share of gates that are at least 0.05, of a single sample, averaged over all samples.
+        active_in_sample: The same for the one sample that the figure shows ("very sparse").
+        open_on_average: Share of gates whose mean is above 0.5.
+        open_per_sample: Share of gates above 0.5 of a single sample, averaged over all samples.
+        stripes_begin: After how many layers 90 % of all change of block outputs has happened ("early layers").
+        idle_alone: Share of layers that cost at most 0.1 % of accuracy when closed alone.
+        most_important: The five layers that cost the most loss when closed alone, the first the most.
+        largest_rise: How much the error rises, as a share, when the layer is closed that raises it most.
+        layers_used: Layers left on the greedy curve within its tolerance.
+        idle_together: Share of layers that can be closed together within the tolerance.
+    """
+
+    biases_fell: float | None = None
+    bias_with_depth: float | None = None
+    activity_with_depth: float | None = None
+    activity_with_bias: float | None = None
+    active_on_average: float | None = None
+    active_per_sample: float | None = None
+    active_in_sample: float | None = None
+    open_on_average: float | None = None
+    open_per_sample: float | None = None
+    stripes_begin: int | None = None
+    idle_alone: float | None = None
+    most_important: tuple[int, ...] | None = None
+    largest_rise: float | None = None
+    layers_used: int | None = None
+    idle_together: float | None = None

@@ -10,12 +10,15 @@ from importlib import import_module
 from verydeep.errors import UserError, unknown
 
 _COMMANDS = {
+    "analyze": "look inside a run's network: gates, routing, lesions, how many layers it uses",
     "bench": "measure our networks against PyTorch, torch.compile and JAX on this machine",
     "data": "list, get, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
     "eval": "measure a run's network on its own or other data, class by class",
     "export": "write a run's network as ONNX, checked against the original",
     "models": "list the networks that can be created by name",
+    "prune": "remove the layers that a run's network does not need",
+    "report": "write one page about a run: training, gates, routing, which layers it needs",
     "runs": "list runs: how far they are, how they ended, what they reached",
     "train": "train a network, from a configuration file or a few options",
 }

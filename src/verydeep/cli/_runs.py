@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from verydeep.training import RunInfo
 
-_STYLES = {"training": "cyan", "finished": "green", "stopped early": "green", "diverged": "red", "broken": "red"}
+_STYLES = {"training": "cyan", "diverged": "red", "broken": "red"}
+_STYLES |= dict.fromkeys(("finished", "stopped early", "pruned"), "green")
 
 _EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  # in a narrow terminal, in this order
 

@@ -13,6 +13,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_json, write_whole
 from verydeep.models._network import Network
+from verydeep.models._networks import Config
 from verydeep.models._registry import CONFIGS, build
 
 FORMAT = 1  # of config.json; raised when an older verydeep could not read what a newer one writes
@@ -51,18 +52,22 @@ def architecture(model: Network) -> dict[str, Any]:
 
 def from_pretrained(directory: str | Path) -> Network:
     """The network that `save_pretrained` or a training run wrote, in evaluation mode."""
-    directory = Path(directory)
-    path = directory / "config.json"
+    config = read_architecture(directory)
+    with torch.device("meta"):
+        model = build(config)
+    load_weights(model, Path(directory) / "model.safetensors")
+    return model.eval()
+
+
+def read_architecture(directory: str | Path) -> Config:
+    """The configuration of the network in a folder, for `build`."""
+    path = Path(directory) / "config.json"
     saved = read_json(path, "expected a folder made by save_pretrained")
     if saved.get("format") != FORMAT:
         raise UserError(f"{path} is not a model configuration of format {FORMAT}; was it saved by another version?")
     if saved.get("architecture") not in CONFIGS:
         raise unknown(f"architecture in {path}", saved.get("architecture"), CONFIGS)
-    config = from_dict(CONFIGS[saved["architecture"]], saved.get("config"), f"{path}: config")
-    with torch.device("meta"):
-        model = build(config)
-    load_weights(model, directory / "model.safetensors")
-    return model.eval()
+    return from_dict(CONFIGS[saved["architecture"]], saved.get("config"), f"{path}: config")
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import torch
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.config import from_dict, to_dict
@@ -73,14 +74,17 @@ def describe(card: Card) -> ModelInfo:
     return ModelInfo(**vars(card), **size)
 
 
-def multiply_adds(model: Network) -> int:
-    """Multiply-adds of the model's products for one sample."""
+def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
+    """Multiply-adds of the model's products for one sample; of your own module, give a batch of one as `x`."""
     device = next(model.parameters()).device
+    if x is None:
+        assert isinstance(model, Network)
+        x = torch.zeros(1, *model.input_shape, device=device)
     training = model.training
     counter = FlopCounterMode(display=False)
     try:
         with counter, torch.no_grad():
-            model.eval()(torch.zeros(1, *model.input_shape, device=device))
+            model.eval()(x)
     finally:
         model.train(training)
     return int(counter.get_total_flops()) // 2

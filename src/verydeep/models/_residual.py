@@ -20,7 +20,7 @@ class ResidualConfig:
 
     Attributes:
         kind: What joins a block to its input: a highway's gate, or the residual network's sum.
-        blocks: Blocks of each stage.
+        blocks: Blocks of every stage, or a number for each.
         stem: Feature maps of the first convolution.
         widths: Feature maps of the three stages.
         input_shape: `(channels, height, width)`.
@@ -29,7 +29,7 @@ class ResidualConfig:
     """
 
     kind: Literal["highway", "residual"]
-    blocks: int = 18
+    blocks: int | tuple[int, ...] = 18
     stem: int = 16
     widths: tuple[int, ...] = (16, 32, 64)
     input_shape: tuple[int, ...] = (3, 32, 32)
@@ -37,13 +37,21 @@ class ResidualConfig:
     gate_bias: float = -6.0
 
     def __post_init__(self) -> None:
-        if min(self.blocks, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
+        least = self.blocks if isinstance(self.blocks, int) else 1  # a stage may have lost all of its own
+        if min(least, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
             raise UserError("every size of a residual network must be at least 1, and input_shape have three parts")
+        if len(self.stages) != len(self.widths) or min(self.stages) < 0:
+            raise UserError(f"blocks must be a number for each of the {len(self.widths)} stages, got {self.blocks}")
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """Blocks of each stage."""
+        return (self.blocks,) * len(self.widths) if isinstance(self.blocks, int) else self.blocks
 
     @property
     def depth(self) -> int:
         """Layers with weights, the projections of x not counted."""
-        return 2 + 2 * self.blocks * len(self.widths)
+        return 2 + 2 * sum(self.stages)
 
 
 class ResidualNet(Network):
@@ -59,7 +67,7 @@ class ResidualNet(Network):
         self.blocks = nn.ModuleList()
         channels = config.stem
         for stage, width in enumerate(config.widths):
-            for number in range(config.blocks):
+            for number in range(config.stages[stage]):
                 stride = 2 if stage > 0 and number == 0 else 1
                 self.blocks.append(_block(config, channels, width, stride))
                 channels = width

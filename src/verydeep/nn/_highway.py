@@ -34,6 +34,7 @@ class Highway(HighwayLayer):
     ) -> None:
         super().__init__()
         self.block, self.gate, self.carry, self.resize = block, gate, carry, resize
+        self.initial_gate_bias = gate_bias
         if gate_bias is not None:
             self.gate_bias = gate_bias
 

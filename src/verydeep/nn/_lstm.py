@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.nn._activations import Activation
+from verydeep.nn._layer import Trace, closed_trace
 from verydeep.nn._stack import Stack
 
 
@@ -50,13 +51,36 @@ class LSTMHighway(Stack):
             i.fill_(self.initial_gate_bias)
             f.fill_(-self.initial_gate_bias)
 
+    @property
+    def gate_bias(self) -> Tensor:
+        """The input gates' biases, `(layer, block)`."""
+        return self.bias.detach()[:, self.width : 2 * self.width]
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         """The block outputs of the last layer; closed layers hand on cell and output as they are."""
         self._check(x, closed)
         cell = x
-        for layer, (weight, bias) in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
             if layer not in closed:
-                g, i, f, o = F.linear(x, weight, bias).chunk(4, -1)
-                cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * self.activation(g)
-                x = torch.sigmoid(o) * self.activation(cell)
+                cell, trace = self._step(cell, x, *parameters)
+                x = trace.y
         return x
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
+        """What every layer does with x, each item `(layer, batch, block)`: t the input gates, c the forget gates."""
+        self._check(x, closed)
+        cell, rows = x, []
+        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            if layer in closed:
+                rows.append(closed_trace(x))
+            else:
+                cell, trace = self._step(cell, x, *parameters)
+                rows.append(trace)
+                x = trace.y
+        return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+
+    def _step(self, cell: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Trace]:
+        g, i, f, o = F.linear(x, weight, bias).chunk(4, -1)
+        h, t, c = self.activation(g), torch.sigmoid(i), torch.sigmoid(f)
+        cell = c * cell + t * h
+        return cell, Trace(h, t, c, torch.sigmoid(o) * self.activation(cell))

@@ -1,7 +1,27 @@
-"""Pictures of results: what is drawn is computed before, and only drawn here."""
+"""Pictures of results, and the report: what is drawn is computed before, and only drawn here."""
 
+from verydeep.report._all import plot_findings
 from verydeep.report._bench import plot_bench
 from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
+from verydeep.report._flow import plot_signal_flow
+from verydeep.report._gates import plot_feature_gates, plot_gates
+from verydeep.report._html import write_report
+from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
+from verydeep.report._routing import plot_class_distances, plot_routing
 
-__all__ = ["plot_bench", "plot_confusion", "plot_curves"]
+__all__ = [
+    "plot_bench",
+    "plot_class_distances",
+    "plot_confusion",
+    "plot_curves",
+    "plot_depth_usage",
+    "plot_feature_gates",
+    "plot_findings",
+    "plot_gates",
+    "plot_lesions",
+    "plot_pair_lesions",
+    "plot_routing",
+    "plot_signal_flow",
+    "write_report",
+]

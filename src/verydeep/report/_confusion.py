@@ -4,9 +4,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from verydeep.report._figure import new_figure, save_figure
+from verydeep.report._figure import Theme, drawn
 from verydeep.training import Confusion
 
 _NUMBERED = 25  # with more classes, counts in cells could not be read
@@ -14,32 +15,31 @@ _NAMED = 150  # with more, names could not be read either
 _LONG = 3  # letters of a name that fit under a column
 
 
-def plot_confusion(confusion: Confusion, path: Path, title: str = "") -> None:
+def plot_confusion(confusion: Confusion, path: Path, title: str = "", theme: Theme = "light") -> Figure:
     """Draw which classes a network takes for which; every row is coloured by its shares, so rare classes count too.
 
     Args:
         confusion: What to draw.
         path: The picture, by its suffix PNG, SVG or PDF.
         title: What stands above it.
+        theme: On white or on black.
     """
     classes = len(confusion.classes)
     shares = (confusion.counts / confusion.counts.sum(1, keepdim=True).clamp(min=1)).numpy()
     side = min(max(0.45 * classes, 3.5), 14.0)
-    figure = new_figure(side + 2, side + 1)
-    axes = figure.add_subplot()
     # cividis is perceptually uniform and looks alike with every kind of colour blindness; the power shows few mistakes
     scale = PowerNorm(0.4, 0, 1)
-    image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
-    _name_classes(axes, confusion.classes, side)
-    if classes <= _NUMBERED:
-        _write_counts(axes, confusion, scale(shares).tolist(), 72 * side / classes)
-    axes.set(xlabel="answer", ylabel="class")
-    axes.set_title(title, parse_math=False)
-    ticks = FixedLocator([0, 0.01, 0.05, 0.2, 0.5, 1])
-    figure.colorbar(
-        image, label="share of the class", shrink=0.8, aspect=25, ticks=ticks, format=PercentFormatter(1, decimals=0)
-    )
-    save_figure(figure, path)
+    with drawn(path, side + 2, side + 1, theme) as (figure, _):
+        axes = figure.add_subplot()
+        image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
+        _name_classes(axes, confusion.classes, side)
+        if classes <= _NUMBERED:
+            _write_counts(axes, confusion, scale(shares).tolist(), 72 * side / classes)
+        axes.set(xlabel="answer", ylabel="class")
+        axes.set_title(title, parse_math=False)
+        ticks, percent = FixedLocator([0, 0.01, 0.05, 0.2, 0.5, 1]), PercentFormatter(1, decimals=0)
+        figure.colorbar(image, label="share of the class", shrink=0.8, aspect=25, ticks=ticks, format=percent)
+    return figure
 
 
 def _name_classes(axes: Axes, classes: tuple[str, ...], side: float) -> None:

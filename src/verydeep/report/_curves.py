@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError, unknown
-from verydeep.report._figure import COLOURS, new_figure, save_figure
+from verydeep.report._axes import name_curves, plain_axes
+from verydeep.report._figure import Theme, drawn
 
 _LABELS = {
     "lr": "learning rate",
@@ -24,8 +27,12 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 def plot_curves(
-    curves: dict[str, list[dict[str, Any]]], path: Path, metric: str = "train_loss", log: bool = True
-) -> None:
+    curves: dict[str, list[dict[str, Any]]],
+    path: Path,
+    metric: str = "train_loss",
+    log: bool = True,
+    theme: Theme = "light",
+) -> Figure:
     """Draw one metric of several runs over epochs.
 
     Args:
@@ -33,26 +40,29 @@ def plot_curves(
         path: The picture, by its suffix PNG, SVG or PDF.
         metric: What to draw.
         log: Whether its axis is logarithmic.
+        theme: On white or on black.
     """
-    figure = new_figure(7, 4.5)
-    axes = figure.add_subplot()
-    for number, (name, metrics) in enumerate(curves.items()):
-        points = _points(name, metrics, metric)
-        style = _STYLES[number // len(COLOURS) % len(_STYLES)]
-        marker = "o" if len(points) == 1 else None
-        line = axes.plot(*zip(*points, strict=True), style, color=COLOURS[number % len(COLOURS)], marker=marker)
-        line[0].set(label=name, linewidth=1.8)
+    points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
+    with drawn(path, 7, 4.5, theme) as (figure, look):
+        axes = figure.add_subplot()
+        for number, (name, found) in enumerate(points.items()):
+            style = _STYLES[number // len(look.colours) % len(_STYLES)]
+            marker = "o" if len(found) == 1 else ""
+            line = axes.plot(*zip(*found, strict=True), style, color=look.colours[number % len(look.colours)])
+            line[0].set(label=name, linewidth=1.8, marker=marker)
+        _describe(axes, metric, log)
+    return figure
+
+
+def _describe(axes: Axes, metric: str, log: bool) -> None:
     axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric.replace("_", " ")))
     if log:
         axes.set_yscale("log")
     elif metric.endswith("accuracy"):
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    for text in axes.legend(frameon=False).get_texts():
-        text.set_parse_math(False)
-    save_figure(figure, path)
+    plain_axes(axes)
+    name_curves(axes)
 
 
 def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:

@@ -1,33 +1,83 @@
-"""Figures on paper: drawn without a screen, written whole, the look in one place."""
+"""Figures on paper: drawn without a screen, written whole, the look of light and dark in one place."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, unknown
 from verydeep.files import write_whole
 
-# Okabe and Ito's colours: told apart by the colour-blind, and in this order also in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+Theme = Literal["light", "dark"]
 _FORMATS = ("png", "svg", "pdf")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches; it belongs to no window and no global list."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+@dataclass(frozen=True)
+class Look:
+    """Colours of a theme.
+
+    Attributes:
+        paper: Behind everything.
+        ink: Text, axes, and what must be seen first.
+        faint: What is there but says nothing: blocks a layer does not have, differences that may be noise.
+        colours: Of curves: Okabe and Ito's, told apart by the colour-blind and, in this order, also in grey.
+        sequential: The map of values from little to much: perceptually uniform, and fit for the colour-blind.
+        diverging: The map of values on both sides of a middle; the middle has the brightness of the paper.
+    """
+
+    paper: str
+    ink: str
+    faint: str
+    colours: tuple[str, ...]
+    sequential: str
+    diverging: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """For matplotlib."""
+        inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+        papered = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
+        rest = {"hatch.color": self.faint, "axes.titlesize": "medium"}
+        return dict.fromkeys(inked, self.ink) | dict.fromkeys(papered, self.paper) | rest
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write the figure as its suffix says; equal figures give equal files."""
+_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LOOKS: dict[str, Look] = {
+    "light": Look("#ffffff", "#1a1a1a", "#d0d0d0", (*_HUES, "#000000"), "viridis", "RdBu_r"),
+    "dark": Look("#16181d", "#e8e8e8", "#4a4d55", ("#56B4E9", "#E69F00", *_HUES[2:4], "#D55E00", "#0072B2", "#ffffff"),
+                 "viridis", "berlin"),
+}  # fmt: skip
+
+
+@contextmanager
+def drawn(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Look]]:
+    """A figure of so many inches to draw on, and its look; written when the drawing is complete.
+
+    It belongs to no window and no global list. Equal figures give equal files.
+
+    Args:
+        path: The picture, by its suffix PNG, SVG or PDF.
+        width: In inches.
+        height: In inches.
+        theme: On white or on black.
+    """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in _FORMATS:
         raise UserError(f"{path}: a picture's name must end in .{', .'.join(_FORMATS)}")
-    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with rc_context({"svg.hashsalt": "verydeep"}), warnings.catch_warnings():
+    if theme not in LOOKS:
+        raise unknown("theme", theme, LOOKS)
+    look = LOOKS[theme]
+    settings: Any = {"svg.hashsalt": "verydeep", **look.settings}
+    with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in a script the font lacks shows as boxes
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, look
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
         write_whole(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))

@@ -4,10 +4,11 @@ from verydeep.training._checkpoint import Position
 from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
 from verydeep.training._confusion import Confusion, confusion
 from verydeep.training._data import RunData, load_data
+from verydeep.training._derive import derive_run, derived_config
 from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
 from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
-from verydeep.training._run import Run
+from verydeep.training._run import Run, refuse_taken
 from verydeep.training._runs import RunInfo, list_runs
 from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
 from verydeep.training._seeds_folder import Seeds
@@ -39,6 +40,8 @@ __all__ = [
     "World",
     "clock",
     "confusion",
+    "derive_run",
+    "derived_config",
     "describe",
     "evaluate",
     "interruptible",
@@ -47,6 +50,7 @@ __all__ = [
     "make_model",
     "make_report",
     "make_seeds_report",
+    "refuse_taken",
     "resume",
     "resume_seeds",
     "train",

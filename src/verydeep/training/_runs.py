@@ -19,8 +19,8 @@ class RunInfo:
 
     Attributes:
         name: Its path below the folder.
-        status: training, finished, stopped early, diverged, interrupted (saved and stopped), unfinished (killed) or
-            broken.
+        status: training, finished, stopped early, diverged, pruned (from another run), interrupted (saved and
+            stopped), unfinished (killed) or broken.
         changed: When it last was written to, as seconds since 1970.
         model: Its network's name.
         depth: Layers with weights; None for a module of the user's own.
@@ -106,7 +106,7 @@ def _progress(run: Run) -> dict[str, Any]:
     metrics, kept = run.metrics, run.measured
     last = metrics[-1] if metrics else {}
     return {
-        "epochs_done": len(metrics),
+        "epochs_done": last.get("epoch", 0),
         "epochs": run.config.epochs,
         "loss": last.get("loss"),
         "valid_accuracy": kept.get("valid_accuracy"),

@@ -12,7 +12,7 @@ from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.files import read_json
 from verydeep.lock import alone
-from verydeep.models import Network, create_model
+from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
@@ -87,14 +87,14 @@ def resume(
     if run.summary is not None:
         return run
     for name, given in (("model", model), ("dataset", dataset)):
-        if given is None and name in run.facts.get("own", ()):
+        if given is None and name in run.facts.get("own", ()) and not (name == "model" and run.is_network):
             raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
     world = _world(run.config)
     with world.agreed():
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
         if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
             raise UserError(f"{path}: the data has changed ({changed}); put it back as it was, or start a new run")
-        model = make_model(run.config, dataset) if model is None else model
+        model = _model_again(run, dataset) if model is None else model
     return _fit(run, model, dataset, world, report or Report())
 
 
@@ -109,6 +109,15 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
         if "memory" not in str(error):
             raise
         raise UserError(f"not enough memory for this {config.model.name}: {str(error).splitlines()[0]}") from error
+
+
+def _model_again(run: Run, dataset: Dataset) -> Network:
+    """The network of a run that goes on; one that was given has its weights in the checkpoint alone."""
+    if "model" not in run.facts.get("own", ()):
+        return make_model(run.config, dataset)
+    if not any((run.path / "checkpoint").glob("*.safetensors")):
+        raise UserError(f"{run.path} was stopped before it saved the network it was given; start it again")
+    return build(read_architecture(run.path))
 
 
 def _fit(

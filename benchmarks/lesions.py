@@ -1,0 +1,83 @@
+"""What it costs to close each layer in turn: `python benchmarks/lesions.py [RUN]`.
+
+The 49 lesions of a 50-layer highway network over 60,000 images, against 49 full passes over the same images: a lesion
+starts from what the layers below it have computed already. Half of the full passes come before the lesions and half
+after, so that a slow moment of the machine meets both. The network is that of a run, or an untrained one; the images
+are MNIST's training set where it can be found, else random numbers of the same shape, which take the same time.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from verydeep.analysis import lesion_study
+from verydeep.data import Split, load_dataset
+from verydeep.errors import UserError
+from verydeep.files import write_whole
+from verydeep.models import Network, create_model
+from verydeep.training import Run, World, evaluate
+
+OUT = Path(__file__).parents[1] / "results" / "lesions.json"
+
+
+def network() -> Network:
+    if len(sys.argv) > 1:
+        return Run.load(sys.argv[1]).model
+    torch.manual_seed(0)
+    return create_model("highway-mlp", depth=50, gate_bias=-2.0).eval()
+
+
+def images() -> tuple[str, Split]:
+    try:
+        return "mnist, training set", load_dataset("mnist").train
+    except (UserError, OSError) as error:
+        print(f"random numbers in place of MNIST: {error}", file=sys.stderr)
+        return "random numbers", Split(torch.rand(60_000, 1, 28, 28), torch.randint(0, 10, (60_000,)))
+
+
+def passes(model: Network, data: Split, count: int) -> float:
+    world = World.join("cpu")
+    start = time.perf_counter()
+    for _ in range(count):
+        evaluate(model, data, world)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    model, (name, data) = network(), images()
+    layers = model.highway_depth
+    evaluate(model, Split(data.x[:2000], data.y[:2000]), World.join("cpu"))  # warms up
+
+    full = passes(model, data, layers // 2)
+    start = time.perf_counter()
+    study = lesion_study(model, data, "train")
+    lesions = time.perf_counter() - start
+    full += passes(model, data, layers - layers // 2)
+
+    result = {
+        "what": f"{layers} lesions of a {model.config.depth}-layer highway network, and as many full passes",
+        "data": name,
+        "samples": study.samples,
+        "threads": 1,
+        "seconds": {"full_passes": round(full, 2), "lesions": round(lesions, 2)},
+        "ratio": round(lesions / full, 4),
+        "machine": {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count()},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
+        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_whole(OUT, json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

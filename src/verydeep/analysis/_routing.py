@@ -1,0 +1,114 @@
+"""How the gates tell classes apart (Figure 3 of the paper)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from verydeep.analysis._data import Data, Progress, Subject
+from verydeep.analysis._moments import Moments, array
+from verydeep.analysis._probe import Reservoir, probe
+from verydeep.analysis._results import Array, ClassRouting, PerLayer
+from verydeep.analysis._score import check_classes
+from verydeep.analysis._watch import Watch
+from verydeep.data import Split
+from verydeep.errors import UserError
+
+
+def class_routing(
+    model: nn.Module,
+    data: Data,
+    classes: Sequence[str] | None = None,
+    probe_samples: int = 2000,
+    progress: Progress | None = None,
+) -> ClassRouting:
+    """Compare the mean gate activity of each class with that of all samples, in one pass.
+
+    Args:
+        model: Anything with highway layers that returns logits; it is not changed.
+        data: What to look at: a `Split`, or batches.
+        classes: The classes' names; their numbers unless given.
+        probe_samples: How many random samples the linear probe is trained and tested on.
+        progress: Is told the share that is done.
+    """
+    if isinstance(data, Split) and len(data):  # before the work, where that is possible
+        _check_counts(torch.bincount(data.y.cpu(), minlength=len(classes or ())), classes)
+    subject = Subject.of(model, data)
+    moments, reservoir = None, Reservoir(probe_samples)
+    with torch.no_grad():
+        for x, y in subject.batches(progress):
+            gates, widths, outputs = _gates(subject, x, y)
+            moments = moments or Moments(outputs)
+            moments.add(gates, y)
+            reservoir.add(gates, y)
+    assert moments is not None
+    counts = moments.count[:, 0].long()
+    used = len(classes) if classes is not None else int(counts.nonzero().max()) + 1
+    _check_counts(counts, classes)
+    return _result(subject.view.layers, classes or [str(c) for c in range(used)], moments, widths, reservoir)
+
+
+def _gates(subject: Subject, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], int]:
+    """The mean gates of every sample, all layers beside each other; the layers' widths; how many classes there are."""
+    watch = Watch(len(x))
+    logits = subject.view.run(watch, x)
+    check_classes(logits, y)
+    gates = [look.t.flatten(2).mean(2) if look.t.dim() > 2 else look.t for look in watch.looks]
+    return torch.cat(gates, 1), [gate.shape[1] for gate in gates], logits.shape[1]
+
+
+def _check_counts(counts: Tensor, classes: Sequence[str] | None) -> None:
+    if classes is not None and int(counts[len(classes) :].sum()):
+        most = int(counts.nonzero().max())
+        raise UserError(f"the data has a class number {most}, and there are names for {len(classes)} classes")
+    used = len(classes) if classes is not None else int(counts.nonzero().max()) + 1
+    empty = [c for c in range(used) if counts[c] == 0]
+    if empty:
+        name = classes[empty[0]] if classes is not None else empty[0]
+        others = f" (nor have {len(empty) - 1} others)" if len(empty) > 1 else ""
+        raise UserError(f"class '{name}' has no samples here{others}: its routing cannot be seen; give more samples")
+
+
+def _result(
+    layers: tuple[str, ...], classes: Sequence[str], moments: Moments, widths: list[int], reservoir: Reservoir
+) -> ClassRouting:
+    from scipy.cluster import hierarchy  # type: ignore[import-untyped]
+    from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
+
+    used = len(classes)
+    count, mean = array(moments.count)[:used], array(moments.mean)[:used]
+    share = count / count.sum()
+    overall = (share * mean).sum(0)
+    distance = np.sqrt(np.mean((mean[:, None] - mean[None]) ** 2, axis=2))
+    several = hierarchy.linkage(squareform(distance, checks=False), "average") if used > 1 else np.empty((0, 4))
+    accuracy, chance, samples = probe(reservoir)
+    return ClassRouting(
+        layers=layers,
+        classes=tuple(classes),
+        counts=count[:, 0].astype(np.int64),
+        mean=_per_layer(overall, widths),
+        difference=_per_layer(mean - overall, widths),
+        standard_error=_per_layer(_standard_error(share, count, array(moments.squares)[:used]), widths),
+        distance=distance,
+        linkage=several,
+        probe_accuracy=accuracy,
+        probe_chance=chance,
+        probe_samples=samples,
+    )
+
+
+def _standard_error(share: Array, count: Array, squares: Array) -> Array:
+    """Of class mean minus overall mean, which contains the class itself; classes vary each by itself.
+
+    With p the shares and v the variances of the classes' means: (1 - p_c)^2 v_c + the sum over others of p^2 v.
+    """
+    variance = squares / np.maximum(count - 1, 1) / count
+    variance[count[:, 0] < 2] = np.nan  # nobody knows how much a single sample varies
+    others = (share**2 * variance).sum(0) - share**2 * variance
+    result: Array = np.sqrt((1 - share) ** 2 * variance + others)
+    return result
+
+
+def _per_layer(values: Array, widths: list[int]) -> PerLayer:
+    return tuple(np.ascontiguousarray(part) for part in np.split(values, np.cumsum(widths)[:-1], axis=-1))

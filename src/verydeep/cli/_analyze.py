@@ -1,0 +1,207 @@
+"""`verydeep analyze`: what the gates do, how information travels, which layers matter, how many are needed."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import tyro
+
+from verydeep.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from verydeep.analysis import DepthUsage, Findings, Progress, SignalFlow
+    from verydeep.data import Split
+    from verydeep.models import Network
+    from verydeep.training import Run
+
+PARTS = {
+    "gates": "gates",
+    "routing": "routing of classes",
+    "lesions": "lesions",
+    "usage": "depth usage",
+    "flow": "signal flow",
+    "pairs": "pairs of lesions",
+}
+_FLOW_SAMPLES = 500  # signals and gradients hardly change with more
+
+
+@dataclass(frozen=True)
+class Analyze:
+    """Look inside a run's network: gates, routing, lesions, how many layers it uses, signals and gradients."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run's folder."""
+    split: Literal["train", "valid", "test"] = "train"
+    """Which part of the data; the paper takes the training set."""
+    data: Annotated[str | None, tyro.conf.arg(metavar="PATH_OR_NAME")] = None
+    """Other data, prepared as the run's training data was; the run's own unless given."""
+    only: Annotated[str | None, tyro.conf.arg(metavar="PART,...")] = None
+    """Some of: gates, routing, lesions, usage, flow, pairs; all but pairs unless given."""
+    pairs: bool = False
+    """Also close every two layers together, which takes long."""
+    samples: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Look at so many random samples; at all unless given."""
+    sample: Annotated[int, tyro.conf.arg(metavar="I")] = 0
+    """The single sample whose gates and block outputs are shown, counted from 0 among those looked at."""
+    tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
+    """How much accuracy the layers that are not used may be worth."""
+    beside: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """Another run, such as a plain network's, whose signal flow is shown beside this one's."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where the results go; RUN/analysis unless given."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command."""
+    options = tyro.cli(Analyze, prog="verydeep analyze", args=arguments)
+    parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
+    from verydeep.analysis import save_findings
+    from verydeep.cli._analyze_view import print_findings, summarise
+    from verydeep.files import write_whole
+    from verydeep.training import Run, load_data
+
+    run = Run.load(options.run)
+    model = weights_so_far(run)
+    data = some_of(load_data(run, options.data, options.split, options.root), options.samples)
+    if not 0 <= options.sample < len(data):
+        raise UserError(f"--sample {options.sample}: the samples looked at are numbered 0 to {len(data) - 1}")
+    found = _analyse(options, run, model, data, parts, tolerance)
+    folder = options.out or run.path / "analysis"
+    save_findings(found, folder)
+    summary = summarise(run, options.split, len(data), found)
+    write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    _draw(found, folder)
+    if options.json:
+        print(json.dumps(summary, ensure_ascii=False))
+    else:
+        print_findings(found, folder)
+
+
+def _analyse(options: Analyze, run: Run, model: Network, data: Split, parts: list[str], tolerance: float) -> Findings:
+    """Every part that is asked for, each with a bar of its own."""
+    from verydeep import analysis
+    from verydeep.cli._progress import bar
+    from verydeep.training import RunData
+
+    where = options.split
+    group = max(1, model.highway_depth // 50)  # comparing every layer with every other takes too long in deeper ones
+
+    def depth(progress: Progress | None) -> DepthUsage:
+        return analysis.depth_usage(
+            analysis.greedy_lesions(model, data, where, group=group, progress=progress), tolerance
+        )
+
+    steps: dict[str, Callable[[Progress | None], Any]] = {
+        "gates": lambda progress: analysis.gate_statistics(model, data, options.sample, progress),
+        "routing": lambda progress: analysis.class_routing(model, data, RunData.load(run).classes, progress=progress),
+        "lesions": lambda progress: analysis.lesion_study(model, data, where, progress),
+        "usage": depth,
+        "flow": lambda progress: _flow(run, options.beside, data),
+        "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress),
+    }
+    found = {}
+    for part in parts:
+        with bar(PARTS[part]) as progress:
+            found[part] = steps[part](progress)
+    return analysis.Findings(**found)
+
+
+def _flow(run: Run, beside: Path | None, data: Split) -> tuple[SignalFlow, ...]:
+    """Signals in the network before and after training, and the same in a plain network or in another run's."""
+    from verydeep.training import Run
+
+    few = some_of(data, _FLOW_SAMPLES)
+    networks = moments(run.model, run.config.seed, _label(run.model, run))
+    if beside is not None:
+        other = Run.load(beside)
+        label = _label(weights_so_far(other), other)
+        label = other.path.name if label == _label(run.model, run) else label
+        networks |= moments(other.model, other.config.seed, label)
+    else:
+        networks |= plain_beside(run.model, run.config.seed)
+    from verydeep.analysis import signal_flow
+
+    return tuple(signal_flow(network, few, name) for name, network in networks.items())
+
+
+def moments(model: Network, seed: int, label: str) -> dict[str, Network]:
+    """A network as it was when its training began, and as it is."""
+    import torch
+
+    from verydeep.models import build
+
+    torch.manual_seed(seed)
+    return {f"{label}, at initialisation": build(model.config), f"{label}, trained": model}
+
+
+def plain_beside(model: Network, seed: int) -> dict[str, Network]:
+    """A plain network of the same depth and width, untrained; nothing for convolutional ones."""
+    from dataclasses import replace
+
+    import torch
+
+    from verydeep.models import MLPConfig, build
+
+    if not isinstance(model.config, MLPConfig) or model.config.kind == "plain":
+        return {}
+    torch.manual_seed(seed)
+    return {"plain, at initialisation": build(replace(model.config, kind="plain"))}
+
+
+def _label(model: Network, run: Run) -> str:
+    return str(getattr(model.config, "kind", run.config.model.name))
+
+
+def _draw(found: Findings, folder: Path) -> None:
+    """Draw what was found, each picture as PNG and SVG."""
+    from verydeep.report import plot_findings
+
+    plot_findings(found, folder)
+
+
+def chosen_parts(only: str | None, pairs: bool) -> list[str]:
+    """Which parts to do, in their order."""
+    names = [name.strip() for name in only.split(",")] if only is not None else [n for n in PARTS if n != "pairs"]
+    for name in names:
+        if name not in PARTS:
+            raise unknown("part of the analysis", name, PARTS)
+    return [name for name in PARTS if name in names or (pairs and name == "pairs")]
+
+
+def share(text: str) -> float:
+    """A share as people write it: 0.1% or 0.001."""
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        raise UserError(f"--tolerance {text}: give a share of accuracy such as 0.1% or 0.001, from 0 to below 100%")
+    return value
+
+
+def some_of(split: Split, samples: int | None) -> Split:
+    """At most so many random samples; all where none are named."""
+    from verydeep.analysis import some_samples
+
+    some = split if samples is None else some_samples(split, samples)
+    return cast("Split", some)
+
+
+def weights_so_far(run: Run) -> Network:
+    """The run's network; whoever looks at one that has not finished is told so."""
+    model = run.model
+    if run.summary is None:
+        print(f"verydeep: {run.path} has not finished: these are its weights so far", file=sys.stderr)
+    return model

@@ -1,0 +1,158 @@
+"""What `verydeep analyze` prints, and its summary.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from verydeep.cli._console import console
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from verydeep.analysis import ClassRouting, DepthUsage, Findings, LesionStudy, Observations
+    from verydeep.training import Run
+
+_IMPORTANT = 10  # layers in the table
+
+
+def summarise(run: Run, split: str, samples: int, found: Findings) -> dict[str, Any]:
+    """Everything in numbers that fit into a page, for JSON."""
+    summary: dict[str, Any] = {"run": str(run.path), "split": split, "samples": samples}
+    summary["observations"] = asdict(found.observations)
+    if found.lesions is not None:
+        lesions = found.lesions
+        summary["baseline"] = {"loss": lesions.baseline.loss, "accuracy": lesions.baseline.accuracy}
+        rows = zip(lesions.layers, lesions.loss.tolist(), (1 - lesions.error).tolist(), strict=True)
+        summary["lesions"] = [{"layer": name, "loss": _finite(loss), "accuracy": a} for name, loss, a in rows]
+    if found.usage is not None:
+        usage = found.usage
+        summary["usage"] = {"tolerance": usage.tolerance, "kept": list(usage.kept), "idle": list(usage.idle)}
+    if found.routing is not None:
+        routing = found.routing
+        summary["routing"] = {
+            "significant": significant(routing),
+            "probe_accuracy": _finite(routing.probe_accuracy),
+            "probe_chance": _finite(routing.probe_chance),
+        }
+    return summary
+
+
+def print_findings(found: Findings, folder: Path) -> None:
+    """Tables for people."""
+    if found.lesions is not None:
+        console.print(_important(found.lesions))
+    console.print(_observations(found.observations))
+    for line in _lines(found):
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(f"summary.json and the results are in {folder}", highlight=False, soft_wrap=True)
+
+
+def _lines(found: Findings) -> list[str]:
+    lines = []
+    if found.routing is not None:
+        routing = found.routing
+        lines.append(
+            f"Routing: {significant(routing):.0%} of the differences between a class and all samples are beyond three "
+            f"standard errors; the gates alone tell the class of {routing.probe_accuracy:.1%} of the samples "
+            f"(chance: {routing.probe_chance:.1%})"
+        )
+    if found.lesions is not None:
+        lines.append(f"Idle when closed alone (at most 0.1 % of accuracy): layers {ranges(idle_alone(found.lesions))}")
+    if found.usage is not None:
+        lines.append(_usage(found.usage))
+    return lines
+
+
+def _usage(usage: DepthUsage) -> str:
+    greedy = usage.greedy
+    before, after = 1 - greedy.error[0], 1 - greedy.error[len(usage.idle)]
+    return (
+        f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough within "
+        f"{usage.tolerance:.2%} of accuracy ({before:.2%} -> {after:.2%}); kept: {ranges(usage.kept)}"
+    )
+
+
+def _important(lesions: LesionStudy) -> Table:
+    table = _table("layer", "name", "loss without", "accuracy without", "cost")
+    whole = lesions.baseline
+    table.title = f"The layers that matter most (with all: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%})"
+    for layer in np.argsort(-lesions.loss, kind="stable")[:_IMPORTANT]:
+        cost = lesions.error[layer] - lesions.baseline.error
+        cells = f"{lesions.loss[layer]:.4g}", f"{1 - lesions.error[layer]:.2%}", f"{cost:.2%}"
+        table.add_row(str(layer), lesions.layers[layer], *cells)
+    return table
+
+
+def _observations(seen: Observations) -> Table:
+    table = _table("what the paper saw", "here")
+    table.columns[1].justify = "left"
+    rows = [
+        ("most biases decreased further during training", _percent(seen.biases_fell, "of the biases")),
+        ("biases increase with depth (CIFAR-100)", _number(seen.bias_with_depth, "correlation")),
+        ("... inversely to the mean activity of the gates", _number(seen.activity_with_bias, "correlation")),
+        (
+            "most gates are active on average (CIFAR-100)",
+            _percent(seen.active_on_average, "have a mean from 0.05 on"),
+        ),
+        ("for a single sample few are", _percent(seen.active_per_sample, "of the gates, on average over samples")),
+        (
+            "block outputs change early, then form stripes",
+            None if seen.stripes_begin is None else f"90 % of the change in the first {seen.stripes_begin} layers",
+        ),
+        ("about 60 % of the layers idle (MNIST)", _percent(seen.idle_alone, "idle when closed alone")),
+        ("", _percent(seen.idle_together, "idle when closed together")),
+    ]
+    for paper, here in rows:
+        if here is not None:
+            table.add_row(paper, here)
+    return table
+
+
+def significant(routing: ClassRouting) -> float:
+    """Share of the differences between a class's mean gates and all samples' that are hardly noise."""
+    pairs = zip(routing.difference, routing.standard_error, strict=True)
+    return float(np.mean(np.concatenate([(np.abs(d) > 3 * e).ravel() for d, e in pairs])))
+
+
+def idle_alone(lesions: LesionStudy) -> list[int]:
+    """Layers that cost at most 0.1 % of accuracy when closed."""
+    from verydeep.analysis import IDLE
+
+    return [int(layer) for layer in np.flatnonzero(lesions.error - lesions.baseline.error <= IDLE)]
+
+
+def ranges(layers: list[int] | tuple[int, ...]) -> str:
+    """Numbers in short: 0, 3-7, 12."""
+    parts: list[list[int]] = []
+    for layer in sorted(layers):
+        if parts and layer == parts[-1][-1] + 1:
+            parts[-1].append(layer)
+        else:
+            parts.append([layer])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts) or "none"
+
+
+def _percent(value: float | None, what: str) -> str | None:
+    return None if value is None else f"{value:.1%} {what}"
+
+
+def _number(value: float | None, what: str) -> str | None:
+    return None if value is None else f"{what} {value:+.2f}"
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _table(*headers: str) -> Table:
+    from rich.table import Table
+
+    table = Table(*headers, title_justify="left")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    return table

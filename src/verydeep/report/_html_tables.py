@@ -1,0 +1,114 @@
+"""Tables of the page: what the figures show, in numbers, and how the run came about."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verydeep.analysis import Findings, PruneReport, Score
+
+_ROWS = 200  # epochs shown at most
+
+Table = tuple[list[str], list[list[str]]]  # headings, rows
+
+
+def epoch_table(metrics: Sequence[dict[str, Any]]) -> Table:
+    """Every epoch, or some evenly spread over very many."""
+    columns = [name for name in dict.fromkeys(key for line in metrics for key in line) if name != "seconds"]
+    places = np.linspace(0, len(metrics) - 1, min(_ROWS, len(metrics))).round().astype(int)
+    rows = [[_metric(name, metrics[place].get(name)) for name in columns] for place in places]
+    return [name.replace("_", " ") for name in columns], rows
+
+
+def _metric(name: str, value: float | None) -> str:
+    if value is None:
+        return "diverged" if "loss" in name else ""
+    return str(value) if name == "epoch" else f"{value:.2%}" if "accuracy" in name else f"{value:.4g}"
+
+
+def layer_table(findings: Findings) -> Table | None:
+    """Every layer: its gates, what closing it costs, and whether it is needed; None if nobody looked."""
+    columns: dict[str, list[str]] = {}
+    if gates := findings.gates:
+        columns |= _layers(gates.layers)
+        columns["mean bias"] = [f"{np.mean(row):.3f}" for row in gates.bias]
+        columns["mean gate"] = [f"{np.mean(row):.4f}" for row in gates.mean]
+        columns["open"] = [f"{np.mean(row):.1%}" for row in gates.open_share]
+        columns["nearly shut"] = [f"{np.mean(row):.1%}" for row in gates.shut_share]
+    if lesions := findings.lesions:
+        columns |= _layers(lesions.layers)
+        columns["loss if closed"] = [f"{value:.4f}" for value in lesions.loss]
+        columns["change of loss"] = [f"{value:+.4f}" for value in lesions.loss - lesions.baseline.loss]
+        columns["error if closed"] = [f"{value:.2%}" for value in lesions.error]
+    if usage := findings.usage:
+        columns |= _layers(usage.greedy.layers)
+        columns["needed"] = ["kept" if n in usage.kept else "idle" for n in range(len(usage.greedy.layers))]
+    return (list(columns), [list(row) for row in zip(*columns.values(), strict=True)]) if columns else None
+
+
+def _layers(names: Sequence[str]) -> dict[str, list[str]]:
+    return {"layer": [str(number) for number in range(1, len(names) + 1)], "name": list(names)}
+
+
+def prune_table(prune: PruneReport) -> Table:
+    """Before and after."""
+    (before, after), (wide, narrow), (work, less) = prune.chosen, prune.parameters, prune.multiply_adds
+    slow, fast = prune.latency
+    rows = [
+        ["highway layers", f"{len(prune.layers)}", f"{len(prune.kept)}", f"−{len(prune.removed)}"],
+        [f"accuracy where layers were chosen ({prune.split})", *_accuracies(before, after)],
+        *([["accuracy, test", *_accuracies(*prune.test)]] if prune.test else []),
+        *([["accuracy, test, after fine-tuning", "", f"{prune.tuned.accuracy:.2%}", ""]] if prune.tuned else []),
+        ["parameters", f"{wide:,}", f"{narrow:,}", _times(wide, narrow, "smaller")],
+        ["multiply-adds of a sample", f"{work:,}", f"{less:,}", _times(work, less, "fewer")],
+        [f"milliseconds for {prune.latency_batch} samples", f"{1e3 * slow:.2f}", f"{1e3 * fast:.2f}",
+         _times(slow, fast, "faster")],
+    ]  # fmt: skip
+    return ["", "before", "after", "difference"], rows
+
+
+def _accuracies(before: Score, after: Score) -> list[str]:
+    return [
+        f"{before.accuracy:.2%}",
+        f"{after.accuracy:.2%}",
+        f"{after.accuracy - before.accuracy:+.2%}".replace("-", "−"),
+    ]
+
+
+def _times(before: float, after: float, what: str) -> str:
+    return f"{before / after:.2f} × {what}" if after else ""
+
+
+def to_toml(values: dict[str, Any]) -> str:
+    """A run's configuration as the file that `verydeep train` reads; what was left open stays open."""
+    flat = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {_toml(value)}" for key, value in flat.items() if value is not None]
+    for name, table in values.items():
+        if isinstance(table, dict):
+            lines += _section(name, table)
+    return "\n".join(lines) + "\n"
+
+
+def _section(name: str, table: dict[str, Any]) -> list[str]:
+    given = {key: value for key, value in table.items() if value is not None}
+    lines = ["", f"[{name}]"] + [f"{k} = {_toml(v)}" for k, v in given.items() if not isinstance(v, dict)]
+    for key, value in given.items():
+        if isinstance(value, dict):
+            lines += _section(f"{name}.{key}", value)
+    return lines
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)  # TOML's numbers, strings and lists are JSON's
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> list[list[str]]:
+    """Nested values as rows of a table."""
+    rows = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            rows += flatten(value, f"{prefix}{key}.")
+        else:
+            rows.append([f"{prefix}{key}", "none" if value is None else str(value)])
+    return rows

@@ -1,0 +1,49 @@
+// Curves are drawn already; this reads them: the pointer or the arrow keys choose an x, the line below says the values.
+class Reader {
+  constructor(svg) {
+    this.svg = svg;
+    this.chart = store.charts[svg.dataset.chart];
+    this.readout = svg.parentElement.querySelector(".readout");
+    this.hint = this.readout.textContent;
+    this.cursor = svg.querySelector(".cursor");
+    svg.addEventListener("pointermove", (event) => this.move(event));
+    svg.addEventListener("pointerdown", (event) => this.move(event));
+    svg.addEventListener("pointerleave", () => { if (document.activeElement !== svg) this.show(null); });
+    svg.addEventListener("focus", () => { if (this.index === null) this.show(0); });
+    svg.addEventListener("blur", () => this.show(null));
+    svg.addEventListener("keydown", (event) => this.key(event));
+    this.show(null);
+  }
+
+  move(event) {
+    const [left, , right] = this.chart.box, [low, high] = this.chart.range;
+    const across = event.offsetX / this.svg.getBoundingClientRect().width * this.svg.viewBox.baseVal.width;
+    const x = low + (across - left) / (right - left) * (high - low);
+    this.show(this.chart.x.reduce((best, value, i) => Math.abs(value - x) < Math.abs(this.chart.x[best] - x) ? i : best, 0));
+  }
+
+  key(event) {
+    const last = this.chart.x.length - 1, steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in steps)) return;
+    event.preventDefault();
+    this.show(Math.min(Math.max((this.index ?? 0) + steps[event.key], 0), last));
+  }
+
+  show(index) {
+    this.index = index;
+    this.cursor.toggleAttribute("hidden", index === null);
+    this.cursor.style.display = index === null ? "none" : "";
+    if (index === null) {
+      this.readout.textContent = this.hint;
+      return;
+    }
+    const { x, series, name, percent, box: [left, , right], range: [low, high] } = this.chart;
+    const across = left + (x[index] - low) / (high - low) * (right - left);
+    this.cursor.setAttribute("x1", across);
+    this.cursor.setAttribute("x2", across);
+    const values = series.map((curve) => `${curve.name} ${say(curve.values[index], percent)}`);
+    this.readout.textContent = `${name} ${x[index]}: ${values.join(" · ")}`;
+  }
+}
+
+for (const svg of document.querySelectorAll("svg.chart")) new Reader(svg);

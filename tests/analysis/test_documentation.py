@@ -1,0 +1,30 @@
+"""What the guide to the analysis says can be done."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import verydeep.analysis
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "analysis.md").read_text()
+
+
+def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
+    subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
+
+
+def test_the_guide_names_files_that_are_written_and_options_that_exist() -> None:
+    from verydeep.analysis._findings import _FILES
+    from verydeep.cli._analyze import Analyze
+    from verydeep.cli._prune import Prune
+
+    assert {f"{name}.npz" for name in _FILES} <= set(re.findall(r"[a-z]+\.npz", GUIDE))
+    options = {name.replace("_", "-") for command in (Analyze, Prune) for name in vars(command)["__annotations__"]}
+    assert set(re.findall(r"--([a-z][a-z-]*)", GUIDE)) <= options
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(hasattr(verydeep.analysis, name) for name in verydeep.analysis.__all__)
