@@ -61,7 +61,7 @@ def _depths(results: Results) -> list[str]:
 
 
 def _notes(results: Results, peaks: dict[int, float]) -> list[str]:
-    lines = [f"- sgemm peak with {n} threads: {gflops:.0f} GFLOP/s" for n, gflops in sorted(peaks.items())]
+    lines = [f"- sgemm peak, threads {n}: {gflops:.0f} GFLOP/s" for n, gflops in sorted(peaks.items())]
     for name in ("uncached", "cached"):
         if first := results.get(f"first-call-{name}"):
             lines.append(f"- first call, {name}: {first['seconds']:.2f} s more than a later one")
