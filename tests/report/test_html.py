@@ -75,6 +75,20 @@ def test_the_page_has_every_section_and_says_the_answer(trained: Run, page: Path
     assert "It finished all 3 epochs." in found.text
 
 
+def test_a_network_that_learnt_nothing_is_not_called_shallow(trained: Run, page: Path) -> None:
+    hopeless = made_up.usage()
+    greedy = replace(hopeless.greedy, error=np.full(made_up.DEPTH + 1, 0.74))
+    idle = replace(hopeless, greedy=greedy, kept=(), idle=greedy.order)
+    write_report(trained, page, replace(made_up.findings(), usage=idle))  # a quarter are right by chance
+    assert "learnt next to nothing: it is right on 26.0% of the training set" in read(page).text
+
+
+def test_results_of_different_networks_are_refused(trained: Run, page: Path) -> None:
+    with pytest.raises(UserError, match="networks with 6 and 9 layers"):
+        write_report(trained, page, replace(made_up.findings(), lesions=made_up.lesions(9)))
+    assert not page.exists()
+
+
 def test_the_maps_hold_the_values_of_the_results_exactly(trained: Run, page: Path) -> None:
     findings = made_up.findings()
     write_report(trained, page, findings)

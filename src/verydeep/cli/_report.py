@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _TRAINING_ONLY = "Nobody has looked inside this network: the report was made without an analysis."
 _NO_HIGHWAYS = "This network has no highway layers, so there are no gates to look at and no layers to close."
+_NO_WEIGHTS = "There are no weights to look at: no epoch has been completed without diverging."
 _STALE = "Training went on after the analysis: the figures below the curves are of earlier weights."
 _OWN = "This network is a module of its own, so only a program can look inside it (verydeep.analysis)."
 
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> None:
     run = Run.load(options.run)
     findings, note = _look_inside(run, options.root) if options.analysis else (None, _TRAINING_ONLY)
     write_report(run, path, findings, note)
-    print(f"{path} is {path.stat().st_size / 1e6:.1f} MB and needs nothing else; open it in a browser")
+    print(f"{path} has {path.stat().st_size / 1e3:,.0f} kB and needs nothing else; open it in a browser")
 
 
 def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
@@ -57,8 +58,11 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
 
     if not run.is_network:
         return None, _OWN
+    if not (run.path / "model.safetensors").exists():
+        return None, _NO_WEIGHTS
     folder = run.path / "analysis"
-    if (found := load_findings(folder)) == Findings():
+    found = load_findings(folder)
+    if replace(found, prune=None) == Findings():  # pruning alone says too little
         if run.model.highway_depth == 0:
             return None, _NO_HIGHWAYS
         from verydeep.cli import _analyze

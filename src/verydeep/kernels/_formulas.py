@@ -10,10 +10,13 @@ from verydeep.kernels._vector import V, expm1
 _Activation = Callable[[V], V]
 
 
+_SHUT = -60.0  # a gate's z from which on it is 0, which it is to 1e-26
+
+
 def tanh(z: V) -> V:
-    """By exp(-2 |z|), exact to rounding for small z too."""
-    over, under = _tanh_parts(z)
-    return (over / under).call("llvm.copysign", z)
+    """Exact to rounding for small z too."""
+    e = _exp_of_twice(z)
+    return e / (e + 2.0)
 
 
 def relu(z: V) -> V:
@@ -22,8 +25,8 @@ def relu(z: V) -> V:
 
 
 def sigmoid(z: V) -> V:
-    """Exactly 0 from -85 down."""
-    return z.where("<", -85.0, 0.0, 1.0 / _sigmoid_under(z))
+    """Exactly 0 where the gate is shut."""
+    return z.where("<", _SHUT, 0.0, 1.0 / _one_and_exp(z))
 
 
 def d_tanh(h: V, dh: V) -> V:
@@ -37,11 +40,11 @@ def d_relu(h: V, dh: V) -> V:
 
 
 def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
-    """Both with one division, the slowest of instructions."""
-    over, under = _tanh_parts(z)
-    gate = _sigmoid_under(zt)
+    """Both with one division, the slowest of instructions; no product of denominators overflows."""
+    e, gate = _exp_of_twice(z), _one_and_exp(zt)
+    under = e + 2.0
     inverse = 1.0 / (under * gate)
-    return (over * gate * inverse).call("llvm.copysign", z), zt.where("<", -85.0, 0.0, under * inverse)
+    return e * (gate * inverse), zt.where("<", _SHUT, 0.0, under * inverse)
 
 
 def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
@@ -49,15 +52,14 @@ def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
     return relu(z), sigmoid(zt)
 
 
-def _tanh_parts(z: V) -> tuple[V, V]:
-    x = z.call("llvm.fabs") * -2.0
-    e = expm1(x.where("<", -87.0, -87.0, x))
-    return e * -1.0, e + 2.0
+def _exp_of_twice(z: V) -> V:
+    """exp(2 z) - 1, as far as tanh is not 1 to rounding."""
+    return expm1((z * 2.0).between(-20.0, 20.0))
 
 
-def _sigmoid_under(z: V) -> V:
-    """1 + exp(-z); times the other denominator it stays below overflow, and its inverse above denormals."""
-    return expm1((z * -1.0).between(-87.0, 85.0)) + 2.0
+def _one_and_exp(z: V) -> V:
+    """1 + exp(-z)."""
+    return expm1((z * -1.0).between(-87.0, -_SHUT)) + 2.0
 
 
 def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:

@@ -24,7 +24,7 @@ _SECTIONS = (
     ("gates", "gates", "Gates"),
     ("routing", "routing", "Routing"),
     ("lesions", "lesions", "Lesions"),
-    ("depth", "usage", "Depth used"),
+    ("depth", "depth", "Depth used"),
     ("flow", "flow", "Signals"),
     ("layers", "layers", "Layers in numbers"),
     ("made", "toml", "How it was made"),

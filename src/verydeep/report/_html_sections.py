@@ -44,11 +44,11 @@ def look_inside(findings: Findings, data: str) -> dict[str, Any]:
         context["pair_panels"] = [_panel(key, found) for key, found in maps.items()]
     if findings.usage:
         charts["usage"] = figures.usage_chart(findings.usage)
-        context |= _usage(findings.usage, findings.lesions, data)
+        context |= _usage(findings, findings.usage, data)
     if findings.flow:
         charts |= {f"flow-{key}": found for key, found in figures.flow_charts(findings.flow).items()}
     context["prune"] = prune_table(findings.prune) if findings.prune else None
-    return context | {"inside": charts, "heat": heat}
+    return context | {"inside": charts, "heat": heat, "depth": findings.usage or findings.prune}
 
 
 def _panel(key: str, found: HeatMap, title: str = "", page: int = 0) -> tuple[str, int, str, str]:
@@ -104,10 +104,11 @@ def _nearest(routing: ClassRouting) -> Table:
     return ["class", "samples", "nearest (distance)", "farthest (distance)"], rows
 
 
-def _usage(usage: DepthUsage, lesions: LesionStudy | None, data: str) -> dict[str, Any]:
+def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
+    chance = None if findings.routing is None else findings.routing.probe_chance
     return {
-        "answer": words.answer(usage, data),
-        "bars": _bars(usage, lesions),
+        "answer": words.answer(usage, data, chance),
+        "bars": _bars(usage, findings.lesions),
         "kept_words": spans(usage.kept),
         "idle_words": spans(usage.idle),
     }

@@ -8,6 +8,8 @@ from verydeep.analysis import ClassRouting, DepthUsage, Observations
 from verydeep.report._lesions import SETS
 from verydeep.report._routing import significant
 
+_LEARNT = 0.02  # above chance, below which nothing has been learnt that layers could be used for
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -17,10 +19,21 @@ class Statement:
     paper: str = ""
 
 
-def answer(usage: DepthUsage, data: str) -> str:
-    """How many layers the problem needs."""
+def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
+    """How many layers the problem needs.
+
+    Args:
+        usage: What was found.
+        data: What the problem is called.
+        chance: What always naming the most frequent class would get, if that is known.
+    """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where = SETS.get(usage.greedy.split, usage.greedy.split)
+    where, accuracy = SETS.get(usage.greedy.split, usage.greedy.split), float(1 - usage.greedy.error[0])
+    if chance is not None and accuracy < chance + _LEARNT:
+        return (
+            f"This network has learnt next to nothing: it is right on {accuracy:.1%} of the {where}, and always naming "
+            f"the most frequent class on {chance:.1%}. How many layers it uses says nothing about {data}."
+        )
     if kept == total:
         return (
             f"For {data}, this network needs all its {total} highway layers: closing any of them costs more than "
@@ -68,7 +81,7 @@ def about_gates(seen: Observations) -> list[Statement]:
 
 def _selectivity(seen: Observations) -> tuple[str, str]:
     return (
-        f"{seen.active_on_average:.0%} of the gates are active on average (mean of 0.05 or more), but a single sample "
+        f"{seen.active_on_average:.0%} of the gates are active on average (mean of 0.05 or more); a single sample "
         f"activates {seen.active_per_sample:.0%} of them, and opens {seen.open_per_sample:.1%} (above 0.5).",
         "Most gates are active on average, but for each sample only a few blocks transform, and different blocks for "
         "different samples.",

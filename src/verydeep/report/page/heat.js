@@ -27,17 +27,26 @@ class Heat {
     return this.map.pages.length > 1 ? this.map.pages[this.page] : this.map.name;
   }
 
-  cells() { // a dot a cell, to be stretched
+  cells() { // painted again only for another page or other colours, and not with every move of the pointer
+    const colours = palette(this.map);
+    if (this.sheet?.page !== this.page || this.sheet.colours !== colours) {
+      this.sheet = { page: this.page, colours, canvas: this.paint(colours) };
+    }
+    return this.sheet.canvas;
+  }
+
+  paint(colours) { // a dot a cell, to be stretched
+    const { values, noise } = decode(this.id), first = this.at(0, 0);
     const sheet = document.createElement("canvas");
     sheet.width = this.columns;
     sheet.height = this.rows;
-    const pen = sheet.getContext("2d"), image = pen.createImageData(this.columns, this.rows), colours = palette(this.map);
+    const pen = sheet.getContext("2d"), image = pen.createImageData(this.columns, this.rows);
     const middle = colours.slice(128 * 3, 128 * 3 + 3); // what may be noise is faded to the colour of nothing
     for (let i = 0; i < this.rows * this.columns; i++) {
-      const value = decode(this.id).values[this.page * this.rows * this.columns + i];
+      const value = values[first + i];
       if (Number.isNaN(value)) continue;
       const k = 3 * Math.round(255 * place(this.map, value));
-      const fade = decode(this.id).noise?.[this.page * this.rows * this.columns + i] ? 0.8 : 0;
+      const fade = noise?.[first + i] ? 0.8 : 0;
       for (let c = 0; c < 3; c++) image.data[4 * i + c] = (1 - fade) * colours[k + c] + fade * middle[c];
       image.data[4 * i + 3] = 255;
     }

@@ -1,0 +1,113 @@
+"""`verydeep report`: analyses where nobody has, and says in one line what is wrong."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from verydeep.analysis import load_findings, save_findings
+from verydeep.cli import main
+from verydeep.training import ModelConfig, Run, TrainConfig, train
+
+from . import _made_up as made_up
+
+
+@pytest.fixture
+def run(trained: Run, tmp_path: Path) -> Path:
+    """A copy to write into."""
+    return Path(shutil.copytree(trained.path, tmp_path / "run"))
+
+
+def sections(page: Path) -> list[str]:
+    return re.findall(r'<section id="(\w+)"', page.read_text())
+
+
+@pytest.fixture(scope="module")
+def reported(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run nobody had looked into, and the report that was made of it."""
+    folder = tmp_path_factory.mktemp("reported")
+    run, page = shutil.copytree(trained.path, folder / "run"), folder / "pages" / "report.html"
+    assert main(["report", str(run), "-o", str(page)]) == 0
+    return run, page
+
+
+def test_a_run_nobody_looked_into_is_analysed_first(reported: tuple[Path, Path]) -> None:
+    run, page = reported
+    assert load_findings(run / "analysis").gates is not None
+    assert sections(page) == ["training", "gates", "routing", "lesions", "depth", "flow", "layers", "made", "glossary"]
+    assert re.search(r"For digits, this network needs (all|\d of) its 4 highway layers", page.read_text())
+
+
+def test_every_figure_is_drawn_beside_the_results(reported: tuple[Path, Path]) -> None:
+    run, _ = reported
+    pictures = {path.stem for path in (run / "analysis").glob("*.png")}
+    assert pictures == {path.stem for path in (run / "analysis").glob("*.svg")}
+    assert pictures == {"gates", "routing", "classes", "lesions", "lesions-loss", "usage", "flow"}
+
+
+def test_what_was_found_is_shown_and_not_found_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_findings(made_up.findings(), run / "analysis")
+    assert main(["report", str(run)]) == 0
+    assert "needs 2 of its 6 highway layers" in (run / "report.html").read_text()
+    assert re.fullmatch(r".*report.html has \d+ kB and needs nothing else.*\n", capsys.readouterr().out)
+
+
+def test_an_analysis_of_earlier_weights_is_called_so(run: Path) -> None:
+    save_findings(made_up.findings(), run / "analysis")
+    later = (run / "analysis" / "gates.npz").stat().st_mtime + 10
+    os.utime(run / "model.safetensors", (later, later))
+    assert main(["report", str(run)]) == 0
+    assert "of earlier weights" in (run / "report.html").read_text()
+
+
+def test_the_analysis_can_be_left_out(run: Path) -> None:
+    assert main(["report", str(run), "--no-analysis"]) == 0
+    assert sections(run / "report.html") == ["training", "made", "glossary"]
+    assert not (run / "analysis").exists()
+
+
+def test_a_plain_network_has_a_report_that_says_what_it_lacks(trained: Run, tmp_path: Path) -> None:
+    config = TrainConfig(trained.config.data, ModelConfig("plain-mlp", depth=3, width=6), epochs=1, threads=1)
+    train(config, tmp_path / "plain")
+    assert main(["report", str(tmp_path / "plain")]) == 0
+    assert "This network has no highway layers" in (tmp_path / "plain" / "report.html").read_text()
+
+
+def test_a_run_that_diverged_at_once_has_a_report(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+    (run / "metrics.jsonl").write_text('{"epoch": 1, "lr": 0.1, "loss": null, "accuracy": null, "seconds": 1.0}\n')
+    (run / "summary.json").write_text('{"status": "diverged", "epochs": 1, "last": {"epoch": 1}, "best": null}')
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "It diverged after 1 of 3 epochs" in page
+    assert "There are no weights to look at" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "expected a folder made by verydeep train"),
+        (["RUN", "-o", "report.pdf"], "must end in .html"),
+        (["RUN", "-o", "RUN/config.json/report.html"], "cannot be written"),
+    ],
+)
+def test_mistakes_get_one_line_and_leave_nothing(
+    run: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(run.rglob("*"))
+    given = [argument.replace("RUN", str(run)) for argument in arguments]
+    assert main(["report", *given, "--no-analysis"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert sorted(run.rglob("*")) == before
+
+
+def test_damaged_results_are_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_findings(made_up.findings(), run / "analysis")
+    (run / "analysis" / "lesions.npz").write_bytes(b"no")
+    assert main(["report", str(run)]) == 2
+    assert "lesions.npz is no result of verydeep analyze, or damaged" in capsys.readouterr().err
+    assert not (run / "report.html").exists()
