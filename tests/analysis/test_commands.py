@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from verydeep.analysis import LesionStudy, load_findings, load_result
+from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
 from verydeep.cli import main
 from verydeep.cli._analyze import chosen_parts, moments, share
 from verydeep.cli._analyze_view import ranges
@@ -168,6 +168,17 @@ def test_modules_of_ones_own_are_for_python(tmp_path: Path, one_line: Callable[.
     part = Split(torch.randn(40, 4), y)
     own = train(CONFIG, tmp_path / "own", model=nn.Linear(4, 2), dataset=Dataset("x", part, None, part, ("a", "b")))
     assert "trained a module of your own" in one_line("analyze", own.path)
+
+
+def test_data_given_in_python_must_be_named(trained: Run, tmp_path: Path, one_line: Callable[..., str]) -> None:
+    from verydeep.data import load_dataset
+
+    own = train(CONFIG, tmp_path / "own", dataset=load_dataset(CONFIG.data))
+    assert "trained on data given in Python" in one_line("prune", own.path)
+    assert "fine-tune it there" in one_line("prune", own.path, "--data", "digits", "--fine-tune", "1")
+    assert main(["prune", str(own.path), "--data", "digits", "--samples", "200"]) == 0
+    report = load_result(tmp_path / "own-pruned" / "prune.npz", PruneReport)
+    assert (report.split, report.test) == ("train", None)
 
 
 def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,6 +159,22 @@ def test_the_fused_trace_is_the_references(carry: str, closed: tuple[int, ...]) 
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("closed", [(), (0,), (1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_every_state_leads_to_the_same_output(kind: str, closed: tuple[int, ...], backend: str) -> None:
+    stack = dict(zip(("fused", "reference"), pair(kind, 6, 4), strict=True))[backend]
+    x = torch.randn(2, 120, 6)
+    y = stack(x, closed)
+    states = stack.states(x, closed)
+    assert len(states) == 5
+    assert torch.equal(states[0], x)
+    for layer, state in enumerate(states):
+        assert torch.equal(stack(state, closed, layer), y)
+        if layer in closed:
+            assert torch.equal(states[layer + 1], state)
+
+
 def test_a_second_derivative_is_refused_with_a_reason() -> None:
     x = torch.randn(3, 4, requires_grad=True)
     (dx,) = torch.autograd.grad(make("coupled", 4, 2)(x).sum(), x, create_graph=True)

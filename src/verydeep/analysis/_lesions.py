@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from verydeep.analysis._data import Data, Progress, Subject, part
 from verydeep.analysis._replay import Record, Replay, can_replay
 from verydeep.analysis._results import LesionStudy, PairLesion, Score
-from verydeep.analysis._score import losses
+from verydeep.analysis._score import check_classes, losses
 from verydeep.analysis._view import Closed, Pass
 from verydeep.errors import UserError
 
@@ -91,7 +91,9 @@ class Surgeon:
 
     def _batch(self, x: Tensor, y: Tensor, closed: Closed, candidates: Collection[int]) -> Tensor:
         view, record = self.subject.view, Record(closed)
-        rows = [losses(view.run(record, x), y)]
+        logits = view.run(record, x)
+        check_classes(logits, y)
+        rows = [losses(logits, y)]
         for layer in candidates:
             how = Replay(record, view.unit(layer), layer) if self.reuse else Pass(closed | {layer})
             rows.append(losses(view.run(how, x), y))

@@ -14,7 +14,6 @@ _BATCH = 500
 
 def losses(logits: Tensor, y: Tensor) -> Tensor:
     """Sum of the cross-entropies, and how many samples are classified wrong: float64, `(2,)`."""
-    check_classes(logits, y)
     loss = F.cross_entropy(logits.float(), y, reduction="sum")
     return torch.stack([loss.double(), (logits.argmax(1) != y).sum().double()])
 
@@ -24,7 +23,9 @@ def score(subject: Subject, closed: Closed = frozenset(), progress: Progress | N
     total, samples = torch.zeros(2, dtype=torch.float64), 0
     with torch.no_grad():
         for x, y in subject.batches(progress):
-            total += losses(subject.view.run(Pass(closed), x), y).cpu()
+            logits = subject.view.run(Pass(closed), x)
+            check_classes(logits, y)
+            total += losses(logits, y).cpu()
             samples += len(y)
     loss, error = (total / samples).tolist()
     return Score(loss, error), samples
@@ -36,7 +37,9 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
     total, samples = torch.zeros(2, dtype=torch.float64), 0
     with torch.no_grad():
         for x, y in go_through(data, _BATCH, device(model)):
-            total += losses(model(x.clone()), y).cpu()
+            logits = model(x.clone())
+            check_classes(logits, y)
+            total += losses(logits, y).cpu()
             samples += len(y)
     loss, error = (total / samples).tolist()
     return Score(loss, error)

@@ -99,7 +99,8 @@ def _data(options: Prune, run: Run) -> tuple[Split, Split | None]:
 
 
 def _split(options: Prune, run: Run) -> str:
-    return options.split or ("valid" if run.facts.get("data", {}).get("valid") else "train")
+    held_out = options.data is None and run.facts.get("data", {}).get("valid")
+    return options.split or ("valid" if held_out else "train")
 
 
 def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
@@ -121,6 +122,8 @@ def tuning_config(run: Run, options: Prune) -> TrainConfig:
     """How what is left is trained: as the run was, but at a smaller rate that falls to 0."""
     from verydeep.training import ScheduleConfig
 
+    if "dataset" in run.facts.get("own", ()):
+        raise UserError(f"{run.path} was trained on data given in Python; fine-tune it there: train(..., model=...)")
     config = run.config
     lr = config.optim.lr / 10 if options.lr is None else options.lr
     optim = replace(config.optim, lr=lr)

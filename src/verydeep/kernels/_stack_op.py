@@ -87,3 +87,9 @@ def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activat
     with torch.no_grad():
         _y, kept = stack(x, weight, bias, layers, activation, 1)
     return Stack(weight, bias, layers, activation, 1).unpack(kept, x.shape[0])
+
+
+def stack_states(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> Tensor:
+    """The inputs of all layers and the output of the last, `(layer + 1, batch, block)`; arguments as for `stack`."""
+    fused = Stack(weight, bias, layers, activation, 1)
+    return fused.states(fused.forward(x)[1], x.shape[0])

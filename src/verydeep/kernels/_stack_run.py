@@ -124,6 +124,18 @@ class Stack:
         outputs = torch.cat([layers[0][1:], every[-1:]])
         return [*layers, outputs]
 
+    def states(self, kept: Tensor, batch: int) -> Tensor:
+        """The inputs of all layers and the output of the last, from what was kept: `(layer + 1, batch, block)`."""
+        plan = self.plan(batch, torch.get_num_threads())
+        result = torch.empty(self.open + 1, batch, self.width)
+        for chunk in (chunk for chunks in plan.threads for chunk in chunks):
+            rows, size = slice(chunk.first, chunk.first + chunk.samples), self.open * plan.stride
+            flat = kept[chunk.start : chunk.start + (size + self.width) * chunk.lead].view(-1, chunk.lead)
+            layers = flat[:size].unflatten(0, (self.open, plan.stride))
+            result[:-1, rows] = layers[:, : self.width, : chunk.samples].transpose(1, 2)
+            result[-1, rows] = flat[size:, : chunk.samples].T
+        return result
+
     def _like_weight(self) -> Tensor:
         d_weight = borrow(self.weight.numel()).view_as(self.weight)
         return d_weight if self.open == len(self.weight) else d_weight.zero_()  # closed layers have no gradient

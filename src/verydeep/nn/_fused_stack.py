@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache, partial
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -45,6 +46,27 @@ class FusedStack(Stack):
         segment = _segment(len(layers), self.recompute)
         y: Tensor = kernels.stack(rows, self.weight, self.bias, numbers, name, segment)[0]
         return y.view(x.shape)
+
+    @torch.no_grad()
+    def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
+        """Its input and the output of every layer: item n is the input of layer n, to start from with `first`.
+
+        Costs little more than a forward pass, and gives the same bits; without gradients.
+        """
+        self._check(x, closed)
+        layers = _open(self.depth, frozenset(closed), 0)
+        if not layers or not self._fused(x):
+            return self._reference_states(x, closed)
+        rows, name, numbers = x.reshape(-1, self.width), activation_name(self.activation), layer_numbers(layers)
+        found = kernels.stack_states(rows, self.weight, self.bias, numbers, name).view(-1, *x.shape)
+        passed = accumulate((layer not in closed for layer in range(self.depth)), initial=0)
+        return [found[count] for count in passed]
+
+    def _reference_states(self, x: Tensor, closed: Collection[int]) -> list[Tensor]:
+        states = [x]
+        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+            states.append(states[-1] if layer in closed else self._layer(states[-1], *parameters))
+        return states
 
     def _fused(self, x: Tensor) -> bool:
         return is_fused(self.backend, self._fusible(), [x, self.weight, self.bias])
