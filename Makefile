@@ -9,7 +9,7 @@ help:
 	@echo "make demo    install, then train a plain and a highway network of 50 layers side by side (minutes)"
 	@echo "make test    install with the test tools, then run every test"
 	@echo "make lint    ruff, ruff format and mypy --strict"
-	@echo "make bench   the benchmarks (minutes; not part of the tests)"
+	@echo "make bench   the benchmarks, with JAX to compare with (an hour; resumes; not part of the tests)"
 	@echo "make results train what the README reports and measure it again (an hour; resumes)"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv and caches (never data, runs or results)"
@@ -26,6 +26,8 @@ lint: .venv/installed-dev
 	$(BIN)/mypy
 
 bench: .venv/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/verydeep bench
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/step_overhead.py
 	$(BIN)/python benchmarks/lesions.py

@@ -11,6 +11,7 @@ from verydeep.errors import UserError, unknown
 
 _COMMANDS = {
     "analyze": "look inside a run's network: gates, routing, lesions, how many layers it uses",
+    "bench": "measure our networks against PyTorch, torch.compile and JAX on this machine",
     "data": "list, get, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
     "eval": "measure a run's network on its own or other data, class by class",

@@ -1,6 +1,7 @@
 """Pictures of results, and the report: what is drawn is computed before, and only drawn here."""
 
 from verydeep.report._all import plot_findings
+from verydeep.report._bench import plot_bench
 from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
 from verydeep.report._flow import plot_signal_flow
@@ -10,6 +11,7 @@ from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_l
 from verydeep.report._routing import plot_class_distances, plot_routing
 
 __all__ = [
+    "plot_bench",
     "plot_class_distances",
     "plot_confusion",
     "plot_curves",

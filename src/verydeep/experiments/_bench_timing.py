@@ -1,0 +1,53 @@
+"""Timing that a busy machine disturbs little: competitors take turns, and ratios are taken within a turn."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+_SHORTEST = 0.004  # seconds of one measurement
+
+
+def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
+    """Times of one step of each competitor, and ratios to the first.
+
+    Args:
+        steps: What to time, by name.
+        seconds: Roughly for how long.
+        rounds: At least, and at most ten times so many.
+    """
+    repeats = {name: _repeats(step) for name, step in steps.items()}
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    end = time.perf_counter() + seconds
+    order = list(steps)
+    while len(times[order[0]]) < rounds or (time.perf_counter() < end and len(times[order[0]]) < 10 * rounds):
+        for name in order:
+            times[name].append(_time(steps[name], repeats[name]))
+        order = order[1:] + order[:1]  # each goes first in turn
+    first = next(iter(steps))
+    return {name: summary(values, times[first]) for name, values in times.items()}
+
+
+def summary(values: list[float], ours: list[float]) -> dict[str, Any]:
+    """Minimum and median in milliseconds; how many times longer than ours, by the minimum, with quartiles of turns."""
+    ratios = [value / mine for value, mine in zip(values, ours, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return {
+        "min_ms": 1e3 * min(values),
+        "median_ms": 1e3 * statistics.median(values),
+        "rounds": len(values),
+        "ratio": min(values) / min(ours),
+        "ratio_quartiles": [low, middle, high],
+    }
+
+
+def _repeats(step: Callable[[], None]) -> int:
+    step()
+    return max(1, round(_SHORTEST / max(_time(step, 1), 1e-7)))
+
+
+def _time(step: Callable[[], None], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        step()
+    return (time.perf_counter() - start) / repeats

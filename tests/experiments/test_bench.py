@@ -1,0 +1,151 @@
+"""The benchmarks compare like with like, keep what they have measured, and say what is missing."""
+
+import json
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from verydeep.cli import main
+from verydeep.errors import UserError
+from verydeep.experiments import _bench, _bench_child, bench_table, bench_tasks, load_results, run_bench
+from verydeep.experiments._bench import Task
+from verydeep.experiments._bench_cases import BASE, Case, bench_cases
+from verydeep.experiments._bench_table import flops
+from verydeep.experiments._bench_timing import measure, summary
+from verydeep.experiments._bench_torch import make_ours, naive
+from verydeep.models import multiply_adds
+from verydeep.report import plot_bench
+
+TINY = [
+    Case("highway", 3, 8, 4, 1, "train"),
+    Case("plain", 3, 8, 4, 1, "infer"),
+    Case("conv", 2, 8, 4, 1, "train", 6),
+]
+tiny = pytest.mark.parametrize("case", TINY, ids=lambda case: case.name)
+
+
+def task(case: Case, **settings: Any) -> dict[str, Any]:
+    return {"case": case.to_dict(), "seconds": 0.0, "rounds": 2, "compile": False} | settings
+
+
+@tiny
+def test_the_network_as_people_write_it_computes_the_same(case: Case) -> None:
+    ours = make_ours(case)
+    x = torch.rand(4, *case.input_shape)
+    torch.testing.assert_close(naive(ours)(x), ours(x), rtol=1e-4, atol=1e-5)
+
+
+@tiny
+def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, tmp_path: Path) -> None:
+    (done,) = run_bench([Task("tiny", 1, {"task": "compare"} | task(case))], tmp_path)
+    result = load_results([done], tmp_path)["tiny"]
+    names = {"ours", "eager"} | ({"jax"} if find_spec("jax") else set())
+    assert set(result["times"]) == set(result["losses"]) == names
+    assert result["missing"]["compiled"] == "not asked for"
+    for losses in result["losses"].values():
+        assert losses == pytest.approx(result["losses"]["eager"], rel=1e-4)
+        assert len(set(losses)) == 4, "the weights have not moved"
+
+
+def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench_child, "find_spec", lambda name: None)
+    losses = iter([[1.0, 2.0], [1.0, 2.1]])
+    monkeypatch.setattr(_bench_child, "_losses", lambda *_: next(losses))
+    result = _bench_child.compare(**task(TINY[0]))
+    assert result["refused"].startswith("ours: not the loss")
+    assert "times" not in result
+    assert result["missing"]["jax"] == "jax is not installed"
+    assert "refused" in bench_table({"tiny": result})
+
+
+def test_without_a_compiler_torch_compile_is_reported_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench_child, "find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    result = _bench_child.compare(**task(TINY[0], compile=True))
+    assert result["missing"]["compiled"] == "torch.compile needs a C++ compiler"
+    deep = _bench_child.compare(**task(replace(TINY[0], depth=101), compile=True))
+    assert "beyond depth 100" in deep["missing"]["compiled"]
+
+
+def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [Task(f"peak-{n}", 1, {"task": "peak", "seconds": 0.0}) for n in range(3)]
+    assert list(run_bench(tasks[:2], tmp_path)) == tasks[:2]
+    before = (tmp_path / "peak-0.json").read_text()
+    changed = json.loads((tmp_path / "peak-1.json").read_text())
+    changed["environment"]["torch"] = "0.1"
+    (tmp_path / "peak-1.json").write_text(json.dumps(changed))
+    measured: list[Task] = []
+    groups = _bench._groups
+
+    def spy(pending: list[Task]) -> Any:
+        measured.extend(pending)
+        return groups(pending)
+
+    monkeypatch.setattr(_bench, "_groups", spy)
+    assert {done.name for done in run_bench(tasks, tmp_path)} == {"peak-0", "peak-1", "peak-2"}
+    assert [one.name for one in measured] == ["peak-1", "peak-2"]
+    assert (tmp_path / "peak-0.json").read_text() == before
+
+
+def test_a_measuring_process_that_dies_says_why(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="KeyError: 'nothing'"):
+        list(run_bench([Task("bad", 1, {"task": "nothing"})], tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_whole_bench_has_every_size() -> None:
+    cases = bench_cases(quick=False)
+    dense = [case for case in cases if case.kind != "conv"]
+    assert {case.depth for case in dense} == {10, 20, 50, 100, 1000}
+    assert {(case.kind, case.width) for case in dense} == {("highway", 50), ("plain", 71), ("highway", 128)}
+    assert {case.batch for case in dense} == {1, 100, 500}
+    conv = {(case.width, case.side) for case in cases if case.kind == "conv"}
+    assert conv == {(16, 28), (32, 28), (32, 32), (64, 32), (32, 16), (64, 16)}
+    assert {(case.threads, case.mode) for case in cases} == {(n, mode) for n in (1, 2) for mode in ("train", "infer")}
+    names = [one.name for one in bench_tasks(quick=False)]
+    assert len(set(names)) == len(names)
+    assert {"depth-10", "depth-1000", "depth-10000-recompute", "first-call-uncached", "first-call-cached"} <= set(names)
+
+
+def test_competitors_take_turns() -> None:
+    order: list[str] = []
+    found = measure({name: lambda name=name: order.append(name) for name in "ab"}, 0.0, 3)  # type: ignore[misc]
+    assert {name: result["rounds"] for name, result in found.items()} == {"a": 3, "b": 3}
+    assert order[-1] == "b"  # the last turn began with a
+
+
+def test_ratios_are_of_the_minimum_with_quartiles_of_turns() -> None:
+    found = summary([2.0, 4.0, 6.0], [1.0, 1.0, 2.0])
+    assert found["ratio"] == 2.0
+    assert found["ratio_quartiles"] == [2.5, 3.0, 3.5]
+
+
+@tiny
+def test_products_are_counted_as_torch_counts_them(case: Case) -> None:
+    times = {"train": 3, "infer": 1}[case.mode]
+    assert flops(case) == 2 * multiply_adds(make_ours(case)) * case.batch * times
+
+
+def test_the_command_writes_json_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--quick", "--only", "peak-t1", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.md", "bench.png", "cases"}
+    assert "GFLOP/s" in capsys.readouterr().out
+    assert main(["bench", "--only", "xyz", "--out", str(tmp_path)]) == 2
+    assert "'xyz'" in capsys.readouterr().err
+
+
+def test_the_picture_and_the_table_show_every_comparison(tmp_path: Path) -> None:
+    one = {"min_ms": 1.0, "median_ms": 1.2, "rounds": 3, "ratio": 1.0, "ratio_quartiles": [1.0, 1.0, 1.0]}
+    times = {"ours": one, "eager": one | {"ratio": 5.25, "ratio_quartiles": [5.0, 5.2, 5.5]}}
+    result = {"case": BASE.to_dict(), "times": times, "missing": {"jax": "jax is not installed"}, "compile_seconds": {}}
+    depth = {"depth": 50, "recompute": False, "us_per_layer": 10.0, "megabytes": 20.0}
+    results: dict[str, Any] = {BASE.name: result, "depth-50": depth, "peak-t1": {"threads": 1, "gflops": 80.0}}
+    table = bench_table(results)
+    assert "5.25x (5.00-5.50)" in table
+    assert "jax is not installed" in table
+    plot_bench(results, tmp_path / "bench.png")
+    assert (tmp_path / "bench.png").stat().st_size > 0
