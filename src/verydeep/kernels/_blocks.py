@@ -153,6 +153,34 @@ def make_turn() -> Kernel:
     return Kernel("turn", 6, emit)
 
 
+def make_turn_all() -> Kernel:
+    """`turn_all(a, a_step, b, b_step, rows, columns)`: as `turn`, but rows and columns are any numbers."""
+    turn = make_turn()
+
+    def emit(a: N, a_step: N, b: N, b_step: N, rows: N, columns: N) -> None:
+        down, across = rows // LANES, columns // LANES
+        turn(a, a_step, b, b_step, down, across)
+        done, right = down * LANES, columns - across * LANES
+        _turn_numbers(a + across * REGISTER, a_step, b + across * b_step * LANES, b_step, done, right)
+        _turn_numbers(a + done * a_step, a_step, b + done * NUMBER, b_step, rows - done, columns)
+
+    return Kernel("turn_all", 6, emit)
+
+
+def _turn_numbers(a: N, a_step: N, b: N, b_step: N, rows: N, columns: N) -> None:
+    """One number after the other."""
+
+    def row(i: N, _: list[Value]) -> Sequence[Value]:
+        def number(j: N, _: list[Value]) -> Sequence[Value]:
+            store_number(load_number(a + i * a_step + j * NUMBER), b + j * b_step + i * NUMBER)
+            return ()
+
+        repeat(columns, [], number)
+        return ()
+
+    repeat(rows, [], row)
+
+
 def _square(a: N, a_step: N, b: N, b_step: N) -> None:
     builder = a.builder
     rows = [load(a + a_step * i) for i in range(LANES)]

@@ -67,14 +67,13 @@ def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, thre
 
 
 @cache
-def _kernels(maps: int, activation: str) -> "tuple[Callable[..., None], Callable[..., None]]":
+def _kernels(maps: int, activation: str) -> "tuple[Callable[..., None], ...]":
+    from verydeep.kernels._blocks import make_turn_all
     from verydeep.kernels._compile import compile_kernels
     from verydeep.kernels._stack import make_backward, make_forward
 
-    forward, backward = compile_kernels(
-        f"stack-{maps}-{activation}", [make_forward(maps, activation), make_backward(maps, activation)]
-    )
-    return forward, backward
+    kernels = [make_forward(maps, activation), make_backward(maps, activation), make_turn_all()]
+    return tuple(compile_kernels(f"stack-{maps}-{activation}", kernels))
 
 
 class Stack:
@@ -85,7 +84,7 @@ class Stack:
         self.layers, self.segment = layers, segment
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.maps = weight.shape[1] // self.width
-        self.run_forward, self.run_backward = _kernels(self.maps, activation)
+        self.run_forward, self.run_backward, self.turn = _kernels(self.maps, activation)
 
     def plan(self, batch: int, threads: int) -> Plan:
         """How to divide a batch."""
@@ -93,7 +92,7 @@ class Stack:
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The output, and what is kept."""
-        x = x.detach()  # the pool's threads know nothing of this one's grad mode
+        x = x.detach().contiguous()  # detached: the pool's threads know nothing of this one's grad mode
         plan = self.plan(x.shape[0], torch.get_num_threads())
         y, kept = torch.empty(x.shape), borrow(plan.kept)
         do = self._keep_all if self.segment == 1 else self._keep_some
@@ -102,7 +101,7 @@ class Stack:
 
     def backward(self, dy: Tensor, kept: Tensor, threads: int) -> tuple[Tensor, Tensor, Tensor]:
         """The derivatives by x, weight and bias."""
-        dy, kept, plan = dy.detach(), kept.detach(), self.plan(dy.shape[0], threads)
+        dy, kept, plan = dy.detach().contiguous(), kept.detach(), self.plan(dy.shape[0], threads)
         dx = torch.empty(dy.shape)
         sums = [(self._like_weight(), torch.zeros_like(self.bias)) for _ in plan.threads]
         jobs = zip(plan.threads, sums, strict=True)
@@ -142,21 +141,21 @@ class Stack:
 
     def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, stride: int) -> None:
         first = _Matrix(kept, chunk.start, self.width, chunk)
-        first.put(x)
+        self._put(x, first, chunk)
         self._through(first.address, 0, self.open, stride, chunk)
-        _Matrix(kept, chunk.start + self.open * stride * chunk.lead, self.width, chunk).get(y)
+        self._get(_Matrix(kept, chunk.start + self.open * stride * chunk.lead, self.width, chunk), y, chunk)
 
     def _keep_some(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, _stride: int) -> None:
         """Keep the input of every segment, or nothing."""
         here = _Matrix(work_space((1 + self.maps) * self.width * chunk.lead), 0, self.width, chunk)
-        here.put(x)
+        self._put(x, here, chunk)
         step = self.segment or self.open
         for number, layer in enumerate(range(0, self.open, step)):
             if self.segment:
                 there = _Matrix(kept, chunk.start + number * self.width * chunk.lead, self.width, chunk)
                 there.whole[:] = here.whole
             self._through(here.address, layer, min(step, self.open - layer), 0, chunk)
-        here.get(y)
+        self._get(here, y, chunk)
 
     def _back(
         self,
@@ -172,7 +171,7 @@ class Stack:
         for number, chunk in enumerate(chunks):
             room, memory = self._rooms(chunk, stride)
             d = _Matrix(room, 0, self.width, chunk)
-            d.put(dy)
+            self._put(dy, d, chunk)
             step = self.open if self.segment == 1 else self.segment
             for layer in reversed(range(0, self.open, step)):
                 count = min(step, self.open - layer)
@@ -197,7 +196,7 @@ class Stack:
                     chunk.samples,
                     int(number > 0),
                 )
-            d.get(dx)
+            self._get(d, dx, chunk)
 
     def _rooms(self, chunk: Chunk, stride: int) -> tuple[Tensor, Tensor]:
         """Room for derivatives, and for the layers of a segment."""
@@ -206,6 +205,18 @@ class Stack:
         layers = 0 if self.segment == 1 else (self.segment + 1) * stride * lead + self.width * lead
         room = work_space(matrices + layers)
         return room[:matrices], room[matrices:]
+
+    def _put(self, x: Tensor, matrix: "_Matrix", chunk: Chunk) -> None:
+        """Copy samples, (sample, block), into a matrix; its padding is zeros."""
+        rows = x.data_ptr() + chunk.first * self.width * _NUMBER
+        self.turn(rows, self.width * _NUMBER, matrix.address, chunk.lead * _NUMBER, chunk.samples, self.width)
+        if chunk.samples < chunk.lead:
+            matrix.whole[:, chunk.samples :] = 0
+
+    def _get(self, matrix: "_Matrix", y: Tensor, chunk: Chunk) -> None:
+        """Copy samples out of a matrix."""
+        rows = y.data_ptr() + chunk.first * self.width * _NUMBER
+        self.turn(matrix.address, chunk.lead * _NUMBER, rows, self.width * _NUMBER, self.width, chunk.samples)
 
     def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk) -> None:
         self.run_forward(
@@ -221,22 +232,11 @@ class Stack:
 
 
 class _Matrix:
-    """A matrix (block, sample) in memory, its rows padded with zeros."""
+    """A matrix (block, sample) in memory."""
 
     def __init__(self, memory: Tensor, start: int, width: int, chunk: Chunk) -> None:
         self.address = memory.data_ptr() + start * _NUMBER
         self.whole = memory.numpy()[start : start + width * chunk.lead].reshape(width, chunk.lead)
-        self.real = self.whole[:, : chunk.samples]
-        self.rows = slice(chunk.first, chunk.first + chunk.samples)
-
-    def put(self, x: Tensor) -> None:
-        """Copy samples, (sample, block), into it."""
-        self.real[:] = x.numpy()[self.rows].T
-        self.whole[:, self.real.shape[1] :] = 0
-
-    def get(self, y: Tensor) -> None:
-        """Copy samples out of it."""
-        y.numpy()[self.rows] = self.real.T
 
 
 def _each(
