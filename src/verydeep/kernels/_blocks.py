@@ -197,6 +197,25 @@ def _square(a: N, a_step: N, b: N, b_step: N) -> None:
         store(row, b + b_step * i)
 
 
+def make_clear() -> Kernel:
+    """`clear(a, step, rows, numbers)`: so many zeros at the begin of each row; a step is bytes."""
+
+    def emit(a: N, step: N, rows: N, numbers: N) -> None:
+        zero = ir.Constant(ir.FloatType(), 0.0)
+
+        def row(i: N, _: list[Value]) -> Sequence[Value]:
+            def number(j: N, _: list[Value]) -> Sequence[Value]:
+                store_number(zero, a + i * step + j * NUMBER)
+                return ()
+
+            repeat(numbers, [], number)
+            return ()
+
+        repeat(rows, [], row)
+
+    return Kernel("clear", 4, emit)
+
+
 def make_pass(name: str, inputs: int, numbers: int, outputs: int, formula: Callable[..., Sequence[V]]) -> Kernel:
     """`pass(rows, vectors, *inputs, *numbers, *outputs, *sums)`: the formula for every number of matrices.
 
