@@ -68,10 +68,8 @@ def _columns(vectors: N) -> list[tuple[int, N]]:
 
 def _panel(vectors: int, by_row: bool) -> Kernel:
     """A product with so few columns, in tiles of ever fewer rows."""
-    rows = _SUMS // vectors
-    sizes = [rows]
-    while sizes[-1] > 1:
-        sizes.append(sizes[-1] // 2)
+    largest = _SUMS // vectors
+    sizes = [largest, *(2**i for i in range(4, -1, -1) if 2**i < largest)]
     tiles = {size: _tile(size, vectors, by_row) for size in sizes}
 
     def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, add: N) -> None:
