@@ -29,6 +29,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "softplus": F.softplus,
     "tanh": torch.tanh,
 }
+_NAMES = {id(function): name for name, function in ACTIVATIONS.items()}
 RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "leakyrelu", "mish", "prelu", "relu", "relu6", "silu"})
 
 
@@ -45,7 +46,6 @@ def resolve_activation(activation: str | Activation) -> Activation:
 
 def activation_name(activation: Activation) -> str:
     """The name a resolved activation goes by, or the callable's own."""
-    for name, function in ACTIVATIONS.items():
-        if function is activation:
-            return name
+    if (name := _NAMES.get(id(activation))) is not None:
+        return name
     return getattr(activation, "__name__", type(activation).__name__)

@@ -1,8 +1,8 @@
 """Stacks that run through fused kernels where they can, and through torch's operations everywhere else."""
 
 import math
-from collections.abc import Collection, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, lru_cache, partial
 from itertools import accumulate
 
 import torch
@@ -34,17 +34,20 @@ class FusedStack(Stack):
     def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
         """The output of the last layer for x, the input of layer `first`; closed layers copy their input."""
         self._check(x, closed, first)
-        needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in (x, self.weight, self.bias))
-        layers = _open(self.depth, frozenset(closed), first)
+        weight, bias = self.weight, self.bias
+        needs_grad = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
+        layers, numbers = _open(self.depth, frozenset(closed), first)
         if not layers:
             return x
         if not self._fused(x):
             return self._reference(x, layers, needs_grad and self.recompute)
-        rows, name, numbers = x.reshape(-1, self.width), activation_name(self.activation), layer_numbers(layers)
-        if not needs_grad:
-            return kernels.infer_stack(rows, self.weight, self.bias, numbers, name).view(x.shape)
-        segment = _segment(len(layers), self.recompute)
-        return kernels.train_stack(rows, self.weight, self.bias, numbers, name, segment).view(x.shape)
+        rows = x if x.dim() == 2 else x.reshape(-1, self.width)
+        name = activation_name(self.activation)
+        if needs_grad:
+            y = kernels.train_stack(rows, weight, bias, numbers(), name, _segment(len(layers), self.recompute))
+        else:
+            y = kernels.infer_stack(rows, weight, bias, numbers(), name)
+        return y if x.dim() == 2 else y.view(x.shape)
 
     @torch.no_grad()
     def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
@@ -53,11 +56,11 @@ class FusedStack(Stack):
         Costs little more than a forward pass, and gives the same bits; without gradients.
         """
         self._check(x, closed)
-        layers = _open(self.depth, frozenset(closed), 0)
+        layers, numbers = _open(self.depth, frozenset(closed), 0)
         if not layers or not self._fused(x):
             return self._reference_states(x, closed)
-        rows, name, numbers = x.reshape(-1, self.width), activation_name(self.activation), layer_numbers(layers)
-        found = kernels.stack_states(rows, self.weight, self.bias, numbers, name).view(-1, *x.shape)
+        rows, name = x.reshape(-1, self.width), activation_name(self.activation)
+        found = kernels.stack_states(rows, self.weight, self.bias, numbers(), name).view(-1, *x.shape)
         passed = accumulate((layer not in closed for layer in range(self.depth)), initial=0)
         return [found[count] for count in passed]
 
@@ -85,13 +88,14 @@ class FusedStack(Stack):
 
 
 @lru_cache(maxsize=128)
-def _open(depth: int, closed: frozenset[int], first: int) -> tuple[int, ...]:
-    return tuple(layer for layer in range(first, depth) if layer not in closed)
+def _open(depth: int, closed: frozenset[int], first: int) -> tuple[tuple[int, ...], Callable[[], Tensor]]:
+    """The layers to go through, and how to get them as the kernels want them."""
+    layers = tuple(layer for layer in range(first, depth) if layer not in closed)
+    return layers, cache(partial(layer_numbers, layers))
 
 
-@lru_cache(maxsize=128)
 def layer_numbers(layers: tuple[int, ...]) -> Tensor:
-    """Layers as the kernels want them; the same tensor every time."""
+    """Layers as the kernels want them."""
     return torch.tensor(layers, dtype=torch.int64)
 
 

@@ -38,7 +38,7 @@ class Stack(nn.Module):
 
     def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> None:
         check_width(self, x, self.width)
-        wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth)
+        wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth) if closed else ()
         if wrong:
             raise UserError(f"cannot close layer {wrong[0]}: the layers are numbered 0 to {self.depth - 1}")
         if not 0 <= first <= self.depth:
