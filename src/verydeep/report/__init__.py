@@ -9,6 +9,7 @@ from verydeep.report._gates import plot_feature_gates, plot_gates
 from verydeep.report._html import write_report
 from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
 from verydeep.report._routing import plot_class_distances, plot_routing
+from verydeep.report._search import plot_parallel, plot_slices
 
 __all__ = [
     "plot_bench",
@@ -21,7 +22,9 @@ __all__ = [
     "plot_gates",
     "plot_lesions",
     "plot_pair_lesions",
+    "plot_parallel",
     "plot_routing",
     "plot_signal_flow",
+    "plot_slices",
     "write_report",
 ]
