@@ -60,23 +60,23 @@ def _shown(records: Sequence[Record]) -> list[Record]:
 def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, metric: str, look: Look) -> None:
     from verydeep.search import Choices, Range
 
-    measured = [record for record in shown if record.value is not None]
-    lost = [record for record in shown if record.value is None]
+    measured = [(record.settings[name], record.value) for record in shown if record.value is not None]
+    lost = [record.settings[name] for record in shown if record.value is None]
     position = _positions(way)
-    axes.plot([position(r.settings[name]) for r in measured], [r.value or 0.0 for r in measured], "o", color=look.colours[0],
-              markersize=4, alpha=0.8)  # fmt: skip
-    if "loss" in metric and measured and min(r.value or 0 for r in measured) > 0:
+    results = [result for _, result in measured]
+    axes.scatter([position(value) for value, _ in measured], results, s=16, color=look.colours[0], alpha=0.8)
+    if "loss" in metric and min(results, default=0) > 0:
         axes.set_yscale("log")
-    edge = 1.0 if "loss" in metric else 0.0
-    axes.plot([position(r.settings[name]) for r in lost], [edge] * len(lost), "x", color=look.colours[1],
-              transform=axes.get_xaxis_transform(), clip_on=False, label="diverged")  # fmt: skip
+    if lost:
+        edge = [1.0 if "loss" in metric else 0.0] * len(lost)
+        crosses = axes.plot([position(value) for value in lost], edge, "x", color=look.colours[1], clip_on=False)
+        crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
+        axes.legend(frameon=False, fontsize="small")
     if isinstance(way, Range) and way.log:
         axes.set_xscale("log")
     elif isinstance(way, Choices):
         axes.set_xticks(range(len(way.choices)), [str(choice) for choice in way.choices])
         axes.set_xlim(-0.5, len(way.choices) - 0.5)
-    if lost:
-        axes.legend(frameon=False, fontsize="small")
     axes.set(xlabel=name, ylabel=metric.replace("_", " "))
     plain_axes(axes)
 
@@ -118,8 +118,8 @@ def _parallel_axes(axes: Axes, space: Space) -> None:
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     axes.tick_params(axis="x", length=0, labelsize="small", pad=14)
     for number, way in enumerate(space.values()):
-        axes.axvline(number, color="0.5", linewidth=0.8)
+        axes.vlines(number, 0, 1, color="0.5", linewidth=0.8)
         ends = (way.low, way.high) if isinstance(way, Range) else (way.choices[0], way.choices[-1])
-        for height, end, side in ((-0.06, ends[0], "top"), (1.01, ends[1], "bottom")):
+        for height, end, side in ((-0.02, ends[0], "top"), (1.02, ends[1], "bottom")):
             axes.text(number, height, f"{end:g}" if isinstance(end, float) else str(end), ha="center", va=side,
                       fontsize="small")  # fmt: skip

@@ -11,6 +11,7 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, fail_stale_trials
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from verydeep.errors import UserError
 from verydeep.search._storage import quiet_optuna
@@ -26,7 +27,8 @@ class PostgresStore:
         if not url.startswith(_SCHEMES):
             raise UserError(f"--storage {hidden(url)}: expected postgresql://USER@HOST/DATABASE")
         self.heartbeat = heartbeat
-        arguments = {"connect_args": {"connect_timeout": 10}, "pool_pre_ping": True}
+        # A connection for each of the few calls of an epoch: none to keep, and none that breaks in between.
+        arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
         with storage_errors(), quiet_optuna():
             try:
                 self.storage: BaseStorage = RDBStorage(

@@ -17,6 +17,7 @@ from verydeep.errors import UserError, unknown
 from verydeep.training import TrainConfig
 
 Settings = dict[str, Any]
+_WORDS = {"low", "high", "log", "choices"}
 _DIGITS = 6  # significant ones: no machine's last bits, and a configuration people can read
 
 
@@ -120,7 +121,7 @@ def searchable_fields(cls: type = TrainConfig, prefix: str = "") -> dict[str, An
 def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for key, value in tables.items():
-        if isinstance(value, dict) and value and all(isinstance(inner, dict) for inner in value.values()):
+        if isinstance(value, dict) and value and not value.keys() & _WORDS:
             found |= _flat(value, f"{prefix}{key}.")
         else:
             found[prefix + key] = value
