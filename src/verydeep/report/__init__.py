@@ -4,6 +4,7 @@ from verydeep.report._all import plot_findings
 from verydeep.report._bench import plot_bench
 from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
+from verydeep.report._fig1 import plot_fig1
 from verydeep.report._flow import plot_signal_flow
 from verydeep.report._gates import plot_feature_gates, plot_gates
 from verydeep.report._html import write_report
@@ -18,6 +19,7 @@ __all__ = [
     "plot_curves",
     "plot_depth_usage",
     "plot_feature_gates",
+    "plot_fig1",
     "plot_findings",
     "plot_gates",
     "plot_lesions",
