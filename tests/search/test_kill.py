@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from verydeep.search import open_study, records
+from verydeep.search import open_study, read_search, records, start_study, work
 from verydeep.training import Run
 
 from ._postgres import Server
@@ -90,8 +91,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(file: Path) -> list[object]:
-    search_under_fire(file, file.parent / "calm", "", 0)
-    return outcome(file.parent / "calm")
+    folder = file.parent / "calm"
+    assert work(start_study(folder, read_search(file)), folder)
+    torch.set_flush_denormal(False)
+    return outcome(folder)
 
 
 def test_killing_workers_of_a_journal_changes_no_result(file: Path, tmp_path: Path, undisturbed: list[object]) -> None:

@@ -1,5 +1,6 @@
 """Training for Figure 1, as far as time allows; what is in the results is never trained again."""
 
+import math
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -63,12 +64,10 @@ class Fig1:
 
     def left(self, found: list[Results]) -> str:
         """What the rest costs, and what the strict protocol would, from the epochs measured so far."""
-        rest = estimate(found, self.protocol, self.workers)
-        whole = estimate(found, strict(self.protocol), self.workers)
+        costs = [estimate(found, protocol, self.workers) for protocol in (self.protocol, strict(self.protocol))]
+        rest, whole = (None if cost is None else _hours(cost) for cost in costs)
         return (
-            "no epoch measured yet"
-            if rest is None or whole is None
-            else f"{_hours(rest)} left ({_hours(whole)} --strict)"
+            "no epoch measured yet" if rest is None else f"{rest} left on {self.workers} cores ({whole} with --strict)"
         )
 
     def _path(self, task: Task) -> Path:
@@ -111,5 +110,5 @@ def _told(task: Task, outcome: Outcome) -> str:
 
 
 def _hours(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min" if minutes else "nothing"
