@@ -20,11 +20,15 @@ from .conftest import CONFIG
 KILLING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-import torch, torch._dynamo, sklearn.datasets
+import rich.console, torch, torch._dynamo, sklearn.datasets
+import verydeep.kernels._stack
 from verydeep.search import open_study, read_search, start_study, work
 
+sklearn.datasets.load_digits()
 file, folder, storage, kills = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] or None, int(sys.argv[4])
 chance = random.Random(1)
+if storage:
+    import alembic.command, psycopg
 
 
 def forked(job):
