@@ -4,6 +4,7 @@ import csv
 import json
 import signal
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -224,3 +225,20 @@ def test_workers_from_other_folders_share_a_servers_study(
     assert [Path(record.run).parts[-4] for record in found] == ["a", "b", "b"]
     assert main(["search", "show", str(second)]) == 0
     assert "3 of 3 trials ended" in capsys.readouterr().out
+
+
+def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path: Path, server: Server) -> None:
+    folder = tmp_path / "patient"
+    study = start_study(folder, read_search(write(trials=3, epochs=5)), server.url)
+    again: list[Timer] = []
+
+    def fall(line: str) -> None:
+        if not again:  # after the first trial the server falls, and is back while the worker wants to go on
+            server.stop()
+            again.append(Timer(0.5, server.start))
+            again[0].start()
+
+    assert work(study, folder, report=fall)
+    again[0].join()
+    found = records(open_study(folder, server.url))
+    assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3

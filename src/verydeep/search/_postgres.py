@@ -4,8 +4,10 @@ They send heartbeats; one who has been silent for four of them counts as dead.
 """
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TypeVar
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -18,6 +20,9 @@ from verydeep.search._storage import quiet_optuna
 
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _SILENT_BEATS = 4
+_PATIENCE = 300.0  # seconds
+_PAUSE = 1.0
+Result = TypeVar("Result")
 
 
 class PostgresStore:
@@ -41,6 +46,17 @@ class PostgresStore:
                 raise UserError("--storage needs an extra: pip install 'verydeep[postgres]'") from error
             except RuntimeError as error:  # a schema of another version
                 raise UserError(f"--storage {hidden(url)}: {str(error).splitlines()[0]}") from error
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """A server that is started again, or a network that is gone for a moment, costs no worker its trial."""
+        last = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return call()
+            except (SQLAlchemyError, StorageInternalError):
+                if time.monotonic() > last:
+                    raise
+                time.sleep(_PAUSE)
 
     def claiming(self) -> AbstractContextManager[None]:
         return nullcontext()

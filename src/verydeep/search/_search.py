@@ -106,7 +106,7 @@ def _work_off(study: Study, folder: Path, workers: Workers, budget: Budget, repo
                 if interrupt.requested:
                     for process in running:
                         process.stop()
-                report.look()
+                study.store.patiently(report.look)
                 time.sleep(_LOOK_EVERY)
         finally:  # nothing to do, unless someone interrupts a second time
             for process in running:

@@ -7,10 +7,10 @@ claims are made under a lock as well.
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import uuid4
 
 import optuna
@@ -24,11 +24,16 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
 from verydeep.lock import alone, is_held
 
+Result = TypeVar("Result")
+
 
 class Store(Protocol):
     """What a study needs to know of its storage."""
 
     storage: BaseStorage
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Call; again, if the storage is gone for a while."""
 
     def claiming(self) -> AbstractContextManager[None]:
         """Around looking for a trial and taking it."""
@@ -61,6 +66,10 @@ class JournalStore:
             raise cannot_write(folder / "journal.log", error) from error
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{folder / 'journal.log'} is damaged or no study's journal ({error})") from error
+
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """A file is there or it is not."""
+        return call()
 
     def claiming(self) -> AbstractContextManager[None]:
         return alone(self.folder / "claim.lock", "")

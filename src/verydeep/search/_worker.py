@@ -45,9 +45,9 @@ def work(
     worker, data, budget = worker_name(), Data(root), budget or Budget()
     with storage_errors(), interruptible() as interrupt, study.store.working(worker), _ending(budget.seconds):
         while not interrupt.requested and not _is_used(study, budget):
-            claim = study.claim(worker)
+            claim = study.store.patiently(lambda: study.claim(worker))
             if claim is None:
-                if study.is_complete():
+                if study.store.patiently(study.is_complete):
                     return True
                 time.sleep(_LOOK_AGAIN)
                 continue
@@ -61,7 +61,8 @@ def _train(
     """One trial, to its result or back among those that wait."""
 
     def watch(metrics: dict[str, Any]) -> None:
-        ends = study.report(claim, metrics["epoch"], metrics.get(study.config.metric))
+        value = metrics.get(study.config.metric)
+        ends = study.store.patiently(lambda: study.report(claim, metrics["epoch"], value))
         if metrics["epoch"] < config.epochs and (ends or _is_used(study, budget)):
             raise Paused("pruned" if ends else "")
 
@@ -69,7 +70,7 @@ def _train(
         config = _trial_config(study, claim)
         with study.store.beating(claim.trial_id):
             result = _result(config, path, data, watch, claim)
-        study.finish(claim, result)
+        study.store.patiently(lambda: study.finish(claim, result))
         report(f"trial {claim.setting}: {result['status']} after {result['epochs']} epochs")
     except Interrupted:
         interrupt.requested = True
@@ -127,7 +128,9 @@ def _trial_config(study: Study, claim: Claim) -> TrainConfig:
 
 
 def _is_used(study: Study, budget: Budget) -> bool:
-    return budget.epochs is not None and epochs_trained(study) >= budget.epochs
+    if budget.epochs is None:
+        return False
+    return study.store.patiently(lambda: epochs_trained(study)) >= budget.epochs
 
 
 @contextmanager
