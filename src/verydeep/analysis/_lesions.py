@@ -7,12 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._data import Data, Progress, Subject, part
+from verydeep.analysis._data import Data, Progress, Subject, device, first_samples, part
 from verydeep.analysis._replay import Record, Replay, can_replay
 from verydeep.analysis._results import LesionStudy, PairLesion, Score
 from verydeep.analysis._score import check_classes, losses
 from verydeep.analysis._view import Closed, Pass
 from verydeep.errors import UserError
+
+_CHECKED = 500  # samples on which reuse is compared with the long way
 
 
 def lesion_study(model: nn.Module, data: Data, split: str = "", progress: Progress | None = None) -> LesionStudy:
@@ -74,9 +76,9 @@ class Surgeon:
 
     @classmethod
     def of(cls, subject: Subject) -> "Surgeon":
-        """Find out on one batch whether reuse is exact for this model."""
+        """Find out on some samples whether reuse is exact for this model."""
         with torch.no_grad():
-            x, _ = next(subject.batches())
+            x = first_samples(subject.data, _CHECKED).to(device(subject.view.model))
             return cls(subject, can_replay(subject.view, x))
 
     def each(self, closed: Closed, candidates: Sequence[int], progress: Progress | None = None) -> Found:

@@ -8,8 +8,8 @@ from torch import Tensor
 from verydeep.analysis._view import Closed, Pass, Unit, View
 from verydeep.nn import HighwayStack
 
-_MEMORY = 2**28  # bytes that one recorded batch may take
-_LARGEST = 1000  # samples of a batch; more is not faster
+_MEMORY = 2**26  # bytes that one recorded batch may take: feature maps are faster in batches that fit into caches
+_LARGEST = 4000  # samples of a batch; more is not faster
 
 
 class Record(Pass):

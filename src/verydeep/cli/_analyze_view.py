@@ -84,7 +84,7 @@ def _important(lesions: LesionStudy) -> Table:
     for layer in np.argsort(-lesions.loss, kind="stable")[:_IMPORTANT]:
         cost = lesions.error[layer] - lesions.baseline.error
         cells = f"{lesions.loss[layer]:.4g}", f"{1 - lesions.error[layer]:.2%}", f"{cost:.2%}"
-        table.add_row(str(layer), lesions.layers[layer], *cells)
+        table.add_row(str(layer + 1), lesions.layers[layer], *cells)
     return table
 
 
@@ -127,9 +127,9 @@ def idle_alone(lesions: LesionStudy) -> list[int]:
 
 
 def ranges(layers: list[int] | tuple[int, ...]) -> str:
-    """Numbers in short: 0, 3-7, 12."""
+    """Layers in short, counted from 1: 1, 3-7, 12."""
     parts: list[list[int]] = []
-    for layer in sorted(layers):
+    for layer in sorted(layer + 1 for layer in layers):
         if parts and layer == parts[-1][-1] + 1:
             parts[-1].append(layer)
         else:

@@ -2,7 +2,17 @@
 
 from verydeep.kernels._conv_op import conv_suits, highway_conv
 from verydeep.kernels._gate_op import gate
-from verydeep.kernels._stack_op import infer_stack, stack, stack_states, trace_stack
+from verydeep.kernels._stack_op import infer_stack, stack, stack_states, trace_stack, train_stack
 from verydeep.kernels._usable import suits
 
-__all__ = ["conv_suits", "gate", "highway_conv", "infer_stack", "stack", "stack_states", "suits", "trace_stack"]
+__all__ = [
+    "conv_suits",
+    "gate",
+    "highway_conv",
+    "infer_stack",
+    "stack",
+    "stack_states",
+    "suits",
+    "trace_stack",
+    "train_stack",
+]

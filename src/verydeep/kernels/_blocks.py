@@ -68,10 +68,8 @@ def _columns(vectors: N) -> list[tuple[int, N]]:
 
 def _panel(vectors: int, by_row: bool) -> Kernel:
     """A product with so few columns, in tiles of ever fewer rows."""
-    rows = _SUMS // vectors
-    sizes = [rows]
-    while sizes[-1] > 1:
-        sizes.append(sizes[-1] // 2)
+    largest = _SUMS // vectors
+    sizes = [largest, *(2**i for i in range(4, -1, -1) if 2**i < largest)]
     tiles = {size: _tile(size, vectors, by_row) for size in sizes}
 
     def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, add: N) -> None:
@@ -153,6 +151,34 @@ def make_turn() -> Kernel:
     return Kernel("turn", 6, emit)
 
 
+def make_turn_all() -> Kernel:
+    """`turn_all(a, a_step, b, b_step, rows, columns)`: as `turn`, but rows and columns are any numbers."""
+    turn = make_turn()
+
+    def emit(a: N, a_step: N, b: N, b_step: N, rows: N, columns: N) -> None:
+        down, across = rows // LANES, columns // LANES
+        turn(a, a_step, b, b_step, down, across)
+        done, right = down * LANES, columns - across * LANES
+        _turn_numbers(a + across * REGISTER, a_step, b + across * b_step * LANES, b_step, done, right)
+        _turn_numbers(a + done * a_step, a_step, b + done * NUMBER, b_step, rows - done, columns)
+
+    return Kernel("turn_all", 6, emit)
+
+
+def _turn_numbers(a: N, a_step: N, b: N, b_step: N, rows: N, columns: N) -> None:
+    """One number after the other."""
+
+    def row(i: N, _: list[Value]) -> Sequence[Value]:
+        def number(j: N, _: list[Value]) -> Sequence[Value]:
+            store_number(load_number(a + i * a_step + j * NUMBER), b + j * b_step + i * NUMBER)
+            return ()
+
+        repeat(columns, [], number)
+        return ()
+
+    repeat(rows, [], row)
+
+
 def _square(a: N, a_step: N, b: N, b_step: N) -> None:
     builder = a.builder
     rows = [load(a + a_step * i) for i in range(LANES)]
@@ -167,6 +193,25 @@ def _square(a: N, a_step: N, b: N, b_step: N) -> None:
         distance //= 2
     for i, row in enumerate(rows):
         store(row, b + b_step * i)
+
+
+def make_clear() -> Kernel:
+    """`clear(a, step, rows, numbers)`: so many zeros at the begin of each row; a step is bytes."""
+
+    def emit(a: N, step: N, rows: N, numbers: N) -> None:
+        zero = ir.Constant(ir.FloatType(), 0.0)
+
+        def row(i: N, _: list[Value]) -> Sequence[Value]:
+            def number(j: N, _: list[Value]) -> Sequence[Value]:
+                store_number(zero, a + i * step + j * NUMBER)
+                return ()
+
+            repeat(numbers, [], number)
+            return ()
+
+        repeat(rows, [], row)
+
+    return Kernel("clear", 4, emit)
 
 
 def make_pass(name: str, inputs: int, numbers: int, outputs: int, formula: Callable[..., Sequence[V]]) -> Kernel:

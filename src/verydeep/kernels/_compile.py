@@ -4,7 +4,7 @@ import ctypes
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -22,8 +22,20 @@ _lock = Lock()  # LLVM is one for the whole process
 _engines: list[Value] = []  # they own the code
 
 
-def compile_kernels(name: str, kernels: Sequence[Kernel]) -> list[Callable[..., None]]:
-    """Functions of integers (sizes and addresses) which run without Python's lock.
+class Function:
+    """A compiled kernel: a function of integers (sizes and addresses) that runs without Python's lock."""
+
+    def __init__(self, address: int, arguments: int) -> None:
+        assert address
+        self.address = address
+        self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(address)
+
+    def __call__(self, *arguments: int) -> None:
+        self._call(*arguments)
+
+
+def compile_kernels(name: str, kernels: Sequence[Kernel]) -> list[Function]:
+    """Compile kernels, or find them compiled.
 
     Args:
         name: Of these kernels together; code that was kept is found by it, by the sources and by the processor.
@@ -40,12 +52,7 @@ def compile_kernels(name: str, kernels: Sequence[Kernel]) -> list[Callable[..., 
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines.append(engine)
-        return [_function(engine.get_function_address(kernel.name), kernel.arguments) for kernel in kernels]
-
-
-def _function(address: int, arguments: int) -> Callable[..., None]:
-    assert address
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(address)
+        return [Function(engine.get_function_address(kernel.name), kernel.arguments) for kernel in kernels]
 
 
 def _compile(kernels: Sequence[Kernel], machine: Value) -> bytes:

@@ -1,21 +1,25 @@
 """Running the fused convolutional layer: which images go to which thread, transformed weights, the kernels' calls."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from verydeep.kernels._memory import work_space
-from verydeep.kernels._pool import run_together
+from verydeep.kernels._pool import Call, run_together
+
+if TYPE_CHECKING:
+    from verydeep.kernels._compile import Function
 
 _NUMBER = 4  # bytes
 _TILES = 128  # of a group of images: enough for the products, few enough for the cache
 
 
 @cache
-def _kernels(maps: int, activation: str) -> list[Callable[..., None]]:
+def _kernels(maps: int, activation: str) -> list["Function"]:
     from verydeep.kernels._compile import compile_kernels
     from verydeep.kernels._conv import make_conv_backward, make_conv_forward
 
@@ -49,10 +53,10 @@ class Layer:
         by_in = self.weight.reshape(self.outs, self.channels, 9).transpose(0, 1)
         u = torch.mm(_filter(), by_in.reshape(-1, 9).T)  # (place, in, out)
 
-        def group(_thread: int, first: int, images: int, room: int) -> None:
+        def group(_thread: int, first: int, images: int, room: int) -> Call:
             z_there = room + self.scratch * _NUMBER if z is None else self._at(z, first)
             places = (self._at(x, first), u.data_ptr(), bias.data_ptr(), z_there, self._at(y, first), room)
-            self.run_forward(*places, images, self.channels, self.height, self.width)
+            return self.run_forward, (*places, images, self.channels, self.height, self.width)
 
         self._run(group, self.group * self.outs * self.area if z is None else 0)
 
@@ -61,10 +65,11 @@ class Layer:
         u = torch.mm(_filter(), self.weight.reshape(-1, 9).T)  # (place, out, in)
         sums = [(torch.zeros_like(u), u.new_zeros(self.outs)) for _ in self._shares()]
 
-        def group(thread: int, first: int, images: int, room: int) -> None:
+        def group(thread: int, first: int, images: int, room: int) -> Call:
             there = [self._at(tensor, first) for tensor in (dy, x, z)]
             d_there = [self._at(dx, first), *(total.data_ptr() for total in sums[thread])]
-            self.run_backward(*there, u.data_ptr(), *d_there, room, images, self.channels, self.height, self.width)
+            sizes = (images, self.channels, self.height, self.width)
+            return self.run_backward, (*there, u.data_ptr(), *d_there, room, *sizes)
 
         self._run(group)
         for du, d_bias in sums[1:]:  # always in the same order: the same bits
@@ -84,10 +89,12 @@ class Layer:
         threads = max(1, min(torch.get_num_threads(), self.batch))
         return list(pairwise(self.batch * i // threads for i in range(threads + 1)))
 
-    def _run(self, group: Callable[[int, int, int, int], None], more: int = 0) -> None:
-        def share(thread: int, first: int, last: int) -> None:
-            room = work_space(self.scratch + more)
-            for image in range(first, last, self.group):
-                group(thread, image, min(self.group, last - image), room.data_ptr())
+    def _run(self, group: Callable[[int, int, int, int], Call], more: int = 0) -> None:
+        shares, size = self._shares(), self.scratch + more
+        rooms = work_space(size * len(shares)).data_ptr()
 
-        run_together([partial(share, thread, *images) for thread, images in enumerate(self._shares())])
+        def share(thread: int, first: int, last: int) -> list[Call]:
+            room, images = rooms + thread * size * _NUMBER, range(first, last, self.group)
+            return [group(thread, image, min(self.group, last - image), room) for image in images]
+
+        run_together([share(thread, *images) for thread, images in enumerate(shares)])

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.kernels._pool import run_together
+from verydeep.kernels._pool import Call, run_together
+
+if TYPE_CHECKING:
+    from verydeep.kernels._compile import Function
 
 _NUMBER = 4  # bytes
 _SHARE = 2**15  # numbers that are worth a thread of their own
@@ -52,7 +55,7 @@ def gate_backward(dy: Tensor, z: Tensor, x: Tensor, maps: int, dim: int, activat
 
 
 @cache
-def _kernels(maps: int, activation: str) -> list[Callable[..., None]]:
+def _kernels(maps: int, activation: str) -> list["Function"]:
     from verydeep.kernels._compile import compile_kernels
     from verydeep.kernels._gate import make_d_gate, make_gate
 
@@ -88,16 +91,17 @@ class _Rows:
         tensor = rows[..., : self.blocks].contiguous().view(self.shape)
         return tensor.movedim(-1, self.dim) if self.last else tensor
 
-    def run(self, kernel: Callable[..., None], *tensors: Tensor) -> None:
+    def run(self, kernel: "Function", *tensors: Tensor) -> None:
         """Call the kernel with addresses, on as many threads as torch uses where there is enough to do."""
         count, _, blocks = tensors[0].shape
         threads = max(1, min(torch.get_num_threads(), count, count * blocks // _SHARE))
         bounds = [count * i // threads for i in range(threads + 1)]
 
-        def part(first: int, last: int) -> None:
-            kernel(*(t.data_ptr() + first * t.stride(0) * _NUMBER for t in tensors), last - first, blocks)
+        def part(first: int, last: int) -> list[Call]:
+            places = (t.data_ptr() + first * t.stride(0) * _NUMBER for t in tensors)
+            return [(kernel, (*places, last - first, blocks))]
 
-        run_together([partial(part, *pair) for pair in pairwise(bounds)])
+        run_together([part(*pair) for pair in pairwise(bounds)])
 
 
 def _channels_last(z: Tensor, dim: int) -> bool:

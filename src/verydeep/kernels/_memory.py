@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 _KEPT = 4  # blocks that wait for the next step; a training loop needs one a stack
+_SLACK = 2048  # numbers behind the end: kernels read whole registers of whole rows, and throw away what is not theirs
 _free: list[Tensor] = []
 _returned: SimpleQueue[Tensor] = SimpleQueue()  # filled by destructors, which may run at any place: no lock
 _lock = threading.Lock()
@@ -21,7 +22,7 @@ def borrow(numbers: int) -> Tensor:
     """
     if numbers == 0:
         return torch.empty(0)
-    block = _take(numbers)
+    block = _take(numbers + _SLACK)
     array = block.numpy()[:numbers]
     weakref.finalize(array, _returned.put, block).atexit = False
     return torch.from_numpy(array)
@@ -41,6 +42,6 @@ def _take(numbers: int) -> Tensor:
 def work_space(numbers: int) -> Tensor:
     """Room for one kernel call, a thread's own: the same memory at every call."""
     room: Tensor | None = getattr(_own, "room", None)
-    if room is None or room.numel() < numbers:
-        room = _own.room = torch.empty(numbers)
+    if room is None or room.numel() < numbers + _SLACK:
+        room = _own.room = torch.empty(numbers + _SLACK)
     return room

@@ -1,64 +1,113 @@
-"""Threads for kernels: a few that wait, and are handed work which runs without Python's lock."""
+"""Kernels on several cores: jobs, each a list of calls of kernels, that threads take one after the other.
 
+Torch's own threads do it where they are OpenMP's (GOMP_parallel): between operations they wait busily, and threads of
+ours would have to share their cores. Elsewhere, and after a fork, which OpenMP's threads do not survive, ours do it.
+"""
+
+import ctypes
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import TYPE_CHECKING
 
-Job = Callable[[], None]
-_Done = SimpleQueue[BaseException | None]
+import numpy as np
+
+if TYPE_CHECKING:
+    from verydeep.kernels._compile import Function
+
+Call = tuple["Function", tuple[int, ...]]  # a kernel and its arguments
+Job = Sequence[Call]
 
 
-class _Pool:
-    """Threads that end with the process. A forked child has none of them, and starts its own."""
+def run_together(jobs: Sequence[Job]) -> None:
+    """Run jobs at the same time, each job's calls in order, and return when all are done."""
+    if len(jobs) == 1:
+        for function, arguments in jobs[0]:
+            function(*arguments)
+        return
+    serve, table = _serve(), _table(jobs)
+    if _state.openmp is not None:
+        _state.openmp(serve.address, table.ctypes.data, len(jobs), 0)
+    else:
+        _state.pool.run(lambda: serve(table.ctypes.data), len(jobs))
+
+
+@cache
+def _serve() -> "Function":
+    from verydeep.kernels._compile import compile_kernels
+    from verydeep.kernels._jobs import make_serve
+
+    return compile_kernels("serve", [make_serve()])[0]
+
+
+def _table(jobs: Sequence[Job]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Jobs as the kernel `serve` reads them."""
+    from verydeep.kernels._jobs import ARGUMENTS
+
+    bounds = np.cumsum([0, *(len(job) for job in jobs)]).tolist()
+    rows = [
+        [function.address, *arguments, *[0] * (ARGUMENTS - len(arguments))]
+        for job in jobs
+        for function, arguments in job
+    ]
+    return np.array([0, len(jobs), *bounds, *(number for row in rows for number in row)], dtype=np.int64)
+
+
+class _Threads:
+    """A few threads that wait for work and end with the process."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[Job, _Done]] = SimpleQueue()
-        self.threads = 0
+        self.work: SimpleQueue[tuple[Callable[[], None], SimpleQueue[None]]] = SimpleQueue()
+        self.started = 0
         self.lock = Lock()
 
-    def submit(self, jobs: Sequence[Job], done: _Done) -> None:
+    def run(self, work: Callable[[], None], threads: int) -> None:
+        """Do this in so many threads at once, the calling one among them."""
         with self.lock:
-            for _ in range(self.threads, len(jobs)):
-                Thread(target=_serve, args=(self.jobs,), name="verydeep-kernel", daemon=True).start()
-                self.threads += 1
-        for job in jobs:
-            self.jobs.put((job, done))
+            for _ in range(self.started, threads - 1):
+                Thread(target=self._wait, name="verydeep-kernel", daemon=True).start()
+                self.started += 1
+        done: SimpleQueue[None] = SimpleQueue()
+        for _ in range(threads - 1):
+            self.work.put((work, done))
+        work()
+        for _ in range(threads - 1):
+            done.get()
 
-
-def _serve(jobs: "SimpleQueue[tuple[Job, _Done]]") -> None:
-    while True:
-        job, done = jobs.get()
-        try:
-            job()
-        except BaseException as error:  # it is raised again where the job came from
-            done.put(error)
-        else:
+    def _wait(self) -> None:
+        while True:
+            work, done = self.work.get()
+            work()
             done.put(None)
-        del job, done  # they hold the tensors of a step that is over
 
 
-_pool = _Pool()
+class _State:
+    """Whose threads there are in this process."""
+
+    def __init__(self, forked: bool = False) -> None:
+        self.pool = _Threads()
+        self.openmp = None if forked else _find_openmp()
+
+
+def _find_openmp() -> Callable[..., None] | None:
+    try:
+        parallel = ctypes.CDLL(None).GOMP_parallel
+    except (AttributeError, OSError, TypeError):  # another system, or a torch with other threads
+        return None
+    parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    parallel.restype = None
+    return parallel
+
+
+_state = _State()
 
 
 def _forget() -> None:
-    global _pool  # noqa: PLW0603 - the threads of the parent process
-    _pool = _Pool()
+    global _state  # noqa: PLW0603 - the threads are the parent process's
+    _state = _State(forked=True)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-
-
-def run_together(jobs: Sequence[Job]) -> None:
-    """Run jobs at the same time, the first in the calling thread, and return when all are done."""
-    done: _Done = SimpleQueue()
-    _pool.submit(jobs[1:], done)
-    errors: list[BaseException | None] = []
-    try:
-        jobs[0]()
-    finally:
-        errors = [done.get() for _ in jobs[1:]]
-    for error in errors:
-        if error is not None:
-            raise error

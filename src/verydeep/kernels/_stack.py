@@ -19,9 +19,11 @@ from verydeep.kernels._ir import (
     Kernel,
     N,
     Value,
+    load,
     load_index,
     load_number,
     repeat,
+    store,
     store_number,
 )
 
@@ -145,20 +147,32 @@ def _make_weight_gradient() -> Kernel:
 
 
 def _copy_rows(source: N, step: N, target: N, width: N, rows: N, add: N) -> None:
-    """The first `width` numbers of each row, one row after the other."""
-    builder = source.builder
+    """The first `width` numbers of each row, one row after the other: whole registers, then single numbers."""
+    builder, whole = source.builder, width // LANES
 
-    def row(i: N, _: list[Value]) -> Sequence[Value]:
-        def number(j: N, _: list[Value]) -> Sequence[Value]:
-            to = target + (i * width + j) * NUMBER
-            value = load_number(source + i * step + j * NUMBER)
-            with builder.if_then(add == 1):
-                store_number(builder.fadd(load_number(to), value), to)
-            with builder.if_then(add == 0):
-                store_number(value, to)
+    def copy(adding: bool) -> None:
+        def row(i: N, _: list[Value]) -> Sequence[Value]:
+            start, to = source + i * step, target + i * width * NUMBER
+
+            def register(j: N, _: list[Value]) -> Sequence[Value]:
+                at, value = to + j * REGISTER, load(start + j * REGISTER)
+                store(builder.fadd(load(at), value) if adding else value, at)
+                return ()
+
+            def number(j: N, _: list[Value]) -> Sequence[Value]:
+                at, value = to + j * NUMBER, load_number(start + j * NUMBER)
+                store_number(builder.fadd(load_number(at), value) if adding else value, at)
+                return ()
+
+            repeat(whole, [], register)
+            start, to = start + whole * REGISTER, to + whole * REGISTER
+            repeat(width - whole * LANES, [], number)
             return ()
 
-        repeat(width, [], number)
-        return ()
+        repeat(rows, [], row)
 
-    repeat(rows, [], row)
+    with builder.if_else(add == 0) as (new, more):
+        with new:
+            copy(False)
+        with more:
+            copy(True)

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.kernels._stack_run import Stack, kept_by_sample
+from verydeep.kernels._stack_plan import kept_by_sample
+from verydeep.kernels._stack_run import Stack
 
 _Context = Any  # torch's, which has no type
 
@@ -72,6 +73,33 @@ def _no_second(_ctx: _Context, *_grads: Tensor | None) -> tuple[Tensor | None, .
 
 stack.register_autograd(_backward, setup_context=_setup)
 stack_backward.register_autograd(_no_second)
+
+
+class _Eager(torch.autograd.Function):
+    """The same without an operator's costs, which are those of several layers."""
+
+    @staticmethod
+    def forward(
+        ctx: _Context, x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int
+    ) -> Tensor:
+        y, kept = Stack(weight, bias, layers, activation, segment).forward(x)
+        _setup(ctx, (x, weight, bias, layers, activation, segment), (y, kept))
+        return y
+
+    @staticmethod
+    def backward(ctx: _Context, dy: Tensor | None) -> tuple[Tensor | None, ...]:
+        if (
+            dy is None or torch.is_grad_enabled()
+        ):  # someone wants second derivatives: the operator says that it has none
+            return _backward(ctx, dy, None)
+        kept, weight, bias, layers = ctx.saved_tensors
+        grads = Stack(weight, bias, layers, ctx.activation, ctx.segment).backward(dy, kept, ctx.threads)
+        return (*grads, None, None, None)
+
+
+def train_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> Tensor:
+    """The output of `stack`, for a backward pass, outside of graphs."""
+    return _Eager.apply(x, weight, bias, layers, activation, segment)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def infer_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> Tensor:

@@ -1,80 +1,47 @@
-"""Running the fused stack: which samples go to which thread, what is kept, and the calls of the kernels."""
+"""Running the fused stack: the kernels' calls for a batch, forward and backward."""
 
-from functools import cache, lru_cache, partial
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from verydeep.kernels._memory import borrow, work_space
-from verydeep.kernels._pool import run_together
+from verydeep.kernels._pool import Call, run_together
+from verydeep.kernels._stack_plan import Chunk, Plan, make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from verydeep.kernels._compile import Function
 
 _NUMBER = 4  # bytes
-_CHUNK = 104  # samples whose activations of one layer fit the fastest cache, at the paper's widths
 
 
-class Chunk(NamedTuple):
-    """Some of the samples."""
-
-    first: int
-    samples: int
-    vectors: int
-    lanes: int  # of a vector
-    start: int  # of what is kept of them, in numbers
-
-    @property
-    def lead(self) -> int:
-        """Samples with padding."""
-        return self.vectors * self.lanes
-
-
-class Plan(NamedTuple):
-    """How a batch is divided, and what is kept of it for the backward pass."""
-
-    threads: tuple[tuple[Chunk, ...], ...]
-    stride: int  # numbers a sample and layer
-    kept: int  # numbers
-
-
-def kept_by_sample(width: int, maps: int, layers: int, segment: int) -> tuple[int, int]:
-    """Numbers a sample: of one layer (x, and z of highway layers, since a plain z is the next x), and kept in all."""
-    layer = width if maps == 1 else width * (1 + maps)
-    if segment == 0:
-        return layer, 0
-    return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
-
-
-@lru_cache(maxsize=256)
-def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, threads: int) -> Plan:
-    """Chunks of whole registers, the same number for every thread."""
-    from verydeep.kernels._ir import LANES
-
-    vectors = -(-batch // LANES)
-    threads = max(1, min(threads, vectors))
-    rounds = -(-vectors // (threads * (_CHUNK // LANES)))
-    stride, samples = kept_by_sample(width, maps, layers, segment)
-    chunks, done, count = [], 0, threads * rounds
-    for i in range(count):
-        upto = vectors * (i + 1) // count
-        size = min(upto * LANES, batch) - done * LANES
-        chunks.append(Chunk(done * LANES, size, upto - done, LANES, done * LANES * samples))
-        done = upto
-    groups = tuple(tuple(chunks[i : i + rounds]) for i in range(0, count, rounds))
-    return Plan(groups, stride, vectors * LANES * samples)
+class _Kernels(NamedTuple):
+    forward: "Function"
+    backward: "Function"
+    turn: "Function"
+    clear: "Function"
+    copy: "Function"
+    add: "Function"
 
 
 @cache
-def _kernels(maps: int, activation: str) -> "tuple[Callable[..., None], Callable[..., None]]":
+def _kernels(maps: int, activation: str) -> _Kernels:
+    from verydeep.kernels._blocks import make_clear, make_pass, make_turn_all
     from verydeep.kernels._compile import compile_kernels
     from verydeep.kernels._stack import make_backward, make_forward
 
-    forward, backward = compile_kernels(
-        f"stack-{maps}-{activation}", [make_forward(maps, activation), make_backward(maps, activation)]
-    )
-    return forward, backward
+    copy, add = make_pass("copy", 1, 0, 1, lambda a: (a,)), make_pass("add", 2, 0, 1, lambda a, b: (a + b,))
+    kernels = [
+        make_forward(maps, activation),
+        make_backward(maps, activation),
+        make_turn_all(),
+        make_clear(),
+        copy,
+        add,
+    ]
+    return _Kernels(*compile_kernels(f"stack-{maps}-{activation}", kernels))
 
 
 class Stack:
@@ -85,7 +52,7 @@ class Stack:
         self.layers, self.segment = layers, segment
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.maps = weight.shape[1] // self.width
-        self.run_forward, self.run_backward = _kernels(self.maps, activation)
+        self.kernels = _kernels(self.maps, activation)
 
     def plan(self, batch: int, threads: int) -> Plan:
         """How to divide a batch."""
@@ -93,23 +60,33 @@ class Stack:
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The output, and what is kept."""
-        x = x.detach()  # the pool's threads know nothing of this one's grad mode
-        plan = self.plan(x.shape[0], torch.get_num_threads())
+        x, plan = x.detach().contiguous(), self.plan(x.shape[0], torch.get_num_threads())
         y, kept = torch.empty(x.shape), borrow(plan.kept)
-        do = self._keep_all if self.segment == 1 else self._keep_some
-        run_together([partial(_each, do, chunks, x, y, kept, stride=plan.stride) for chunks in plan.threads])
+        make = self._keep_all if self.segment == 1 else self._keep_some
+        size = 0 if self.segment == 1 else (1 + self.maps) * self.width * plan.longest
+        rooms = work_space(size * len(plan.threads)).data_ptr()
+        run_together(
+            [
+                [call for chunk in chunks for call in make(chunk, x, y, kept, rooms + i * size * _NUMBER, plan.stride)]
+                for i, chunks in enumerate(plan.threads)
+            ]
+        )
         return y, kept
 
     def backward(self, dy: Tensor, kept: Tensor, threads: int) -> tuple[Tensor, Tensor, Tensor]:
         """The derivatives by x, weight and bias."""
-        dy, kept, plan = dy.detach(), kept.detach(), self.plan(dy.shape[0], threads)
+        dy, kept, plan = dy.detach().contiguous(), kept.detach(), self.plan(dy.shape[0], threads)
         dx = torch.empty(dy.shape)
-        sums = [(self._like_weight(), torch.zeros_like(self.bias)) for _ in plan.threads]
-        jobs = zip(plan.threads, sums, strict=True)
-        run_together([partial(self._back, chunks, dy, dx, kept, plan.stride, *sums) for chunks, sums in jobs])
-        for d_weight, d_bias in sums[1:]:  # always in the same order: the same bits
-            sums[0][0].add_(d_weight)
-            sums[0][1].add_(d_bias)
+        sums = [(self._like_weight(), torch.zeros(self.bias.shape)) for _ in plan.threads]
+        size = self._room(plan)
+        rooms = work_space(size * len(plan.threads)).data_ptr()
+        run_together(
+            [
+                self._back(chunks, dy, dx, kept, rooms + i * size * _NUMBER, plan.stride, *sums[i])
+                for i, chunks in enumerate(plan.threads)
+            ]
+        )
+        self._add_up(sums)
         return dx, *sums[0]
 
     def unpack(self, kept: Tensor, batch: int) -> list[Tensor]:
@@ -140,23 +117,40 @@ class Stack:
         d_weight = borrow(self.weight.numel()).view_as(self.weight)
         return d_weight if self.open == len(self.weight) else d_weight.zero_()  # closed layers have no gradient
 
-    def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, stride: int) -> None:
-        first = _Matrix(kept, chunk.start, self.width, chunk)
-        first.put(x)
-        self._through(first.address, 0, self.open, stride, chunk)
-        _Matrix(kept, chunk.start + self.open * stride * chunk.lead, self.width, chunk).get(y)
+    def _add_up(self, sums: list[tuple[Tensor, Tensor]]) -> None:
+        """Add what the threads have found to the first one's, always in the same order: the same bits."""
+        if len(sums) == 1:
+            return
+        registers = -(-self.weight.numel() // 16)  # of the largest kind; the memory has room behind its end
+        bounds = [registers * i // len(sums) for i in range(len(sums) + 1)]
+        addresses = [d_weight.data_ptr() for d_weight, _ in sums]
+        jobs = []
+        for first, last in pairwise(bounds):
+            to, *others = (address + first * 64 for address in addresses)
+            jobs.append([self._row(self.kernels.add, (last - first) * 16, to, other, to) for other in others])
+        run_together(jobs)
+        for _, d_bias in sums[1:]:
+            sums[0][1].add_(d_bias)
 
-    def _keep_some(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, _stride: int) -> None:
+    def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, _room: int, stride: int) -> list[Call]:
+        first = kept.data_ptr() + chunk.start * _NUMBER
+        last = first + self.open * stride * chunk.lead * _NUMBER
+        return [
+            *self._put(x, first, chunk),
+            self._through(first, 0, self.open, stride, chunk),
+            self._get(last, y, chunk),
+        ]
+
+    def _keep_some(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, room: int, _stride: int) -> list[Call]:
         """Keep the input of every segment, or nothing."""
-        here = _Matrix(work_space((1 + self.maps) * self.width * chunk.lead), 0, self.width, chunk)
-        here.put(x)
-        step = self.segment or self.open
+        calls = self._put(x, room, chunk)
+        step, size = self.segment or self.open, self.width * chunk.lead
         for number, layer in enumerate(range(0, self.open, step)):
             if self.segment:
-                there = _Matrix(kept, chunk.start + number * self.width * chunk.lead, self.width, chunk)
-                there.whole[:] = here.whole
-            self._through(here.address, layer, min(step, self.open - layer), 0, chunk)
-        here.get(y)
+                there = kept.data_ptr() + (chunk.start + number * size) * _NUMBER
+                calls.append(self._row(self.kernels.copy, size, room, there))
+            calls.append(self._through(room, layer, min(step, self.open - layer), 0, chunk))
+        return [*calls, self._get(room, y, chunk)]
 
     def _back(
         self,
@@ -164,83 +158,70 @@ class Stack:
         dy: Tensor,
         dx: Tensor,
         kept: Tensor,
+        room: int,
         stride: int,
         d_weight: Tensor,
         d_bias: Tensor,
-    ) -> None:
-        """One thread's chunks."""
+    ) -> list[Call]:
+        """One thread's chunks. The room begins with d; layers that are computed again come behind all derivatives."""
+        calls: list[Call] = []
         for number, chunk in enumerate(chunks):
-            room, memory = self._rooms(chunk, stride)
-            d = _Matrix(room, 0, self.width, chunk)
-            d.put(dy)
-            step = self.open if self.segment == 1 else self.segment
+            calls += self._put(dy, room, chunk)
+            step, size = self.open if self.segment == 1 else self.segment, self.width * chunk.lead
             for layer in reversed(range(0, self.open, step)):
                 count = min(step, self.open - layer)
-                if self.segment == 1:
-                    x = _Matrix(kept, chunk.start, self.width, chunk)
-                else:
-                    x = _Matrix(memory, 0, self.width, chunk)
-                    place = chunk.start + layer // step * self.width * chunk.lead
-                    x.whole[:] = _Matrix(kept, place, self.width, chunk).whole
-                    self._through(x.address, layer, count, stride, chunk)
-                self.run_backward(
-                    self.weight.data_ptr(),
-                    d_weight.data_ptr(),
-                    d_bias.data_ptr(),
-                    self.layers.data_ptr() + layer * 8,
-                    count,
-                    x.address,
-                    stride * chunk.lead * _NUMBER,
-                    d.address,
-                    self.width,
-                    chunk.vectors,
-                    chunk.samples,
-                    int(number > 0),
+                x = kept.data_ptr() + (chunk.start + layer // step * size) * _NUMBER
+                if self.segment > 1:
+                    again = room + self._derivatives(chunk.lead, chunk.lanes) * _NUMBER
+                    calls += [
+                        self._row(self.kernels.copy, size, x, again),
+                        self._through(again, layer, count, stride, chunk),
+                    ]
+                    x = again
+                arguments = (
+                    *(self.weight.data_ptr(), d_weight.data_ptr(), d_bias.data_ptr()),
+                    *(self.layers.data_ptr() + layer * 8, count, x, stride * chunk.lead * _NUMBER, room),
+                    *(self.width, chunk.vectors, chunk.samples, int(number > 0)),
                 )
-            d.get(dx)
+                calls.append((self.kernels.backward, arguments))
+            calls.append(self._get(room, dx, chunk))
+        return calls
 
-    def _rooms(self, chunk: Chunk, stride: int) -> tuple[Tensor, Tensor]:
-        """Room for derivatives, and for the layers of a segment."""
-        lead, wide = chunk.lead, -(-self.width // chunk.lanes) * chunk.lanes
-        matrices = (1 + self.maps) * self.width * lead + lead * wide + self.maps * self.width * wide
-        layers = 0 if self.segment == 1 else (self.segment + 1) * stride * lead + self.width * lead
-        room = work_space(matrices + layers)
-        return room[:matrices], room[matrices:]
+    def _room(self, plan: Plan) -> int:
+        """How many numbers a thread's backward pass works in."""
+        lanes = plan.threads[0][0].lanes
+        again = 0 if self.segment == 1 else ((self.segment + 1) * plan.stride + self.width) * plan.longest
+        return self._derivatives(plan.longest, lanes) + again
 
-    def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk) -> None:
-        self.run_forward(
-            self.weight.data_ptr(),
-            self.bias.data_ptr(),
-            self.layers.data_ptr() + layer * 8,
-            count,
-            x,
-            stride * chunk.lead * _NUMBER,
-            self.width,
-            chunk.vectors,
-        )
+    def _derivatives(self, lead: int, lanes: int) -> int:
+        """D and dz, x as rows of samples, and padded rows of weights' derivatives."""
+        wide = -(-self.width // lanes) * lanes
+        return (1 + self.maps) * self.width * lead + lead * wide + self.maps * self.width * wide
 
+    def _put(self, x: Tensor, matrix: int, chunk: Chunk) -> list[Call]:
+        """Copy samples, (sample, block), into a matrix; its padding is zeros."""
+        rows = x.data_ptr() + chunk.first * self.width * _NUMBER
+        lead, width = chunk.lead * _NUMBER, self.width * _NUMBER
+        clear = (matrix + chunk.samples * _NUMBER, lead, self.width, chunk.lead - chunk.samples)
+        return [
+            (self.kernels.turn, (rows, width, matrix, lead, chunk.samples, self.width)),
+            (self.kernels.clear, clear),
+        ]
 
-class _Matrix:
-    """A matrix (block, sample) in memory, its rows padded with zeros."""
+    def _get(self, matrix: int, y: Tensor, chunk: Chunk) -> Call:
+        """Copy samples out of a matrix."""
+        rows = y.data_ptr() + chunk.first * self.width * _NUMBER
+        lead, width = chunk.lead * _NUMBER, self.width * _NUMBER
+        return self.kernels.turn, (matrix, lead, rows, width, self.width, chunk.samples)
 
-    def __init__(self, memory: Tensor, start: int, width: int, chunk: Chunk) -> None:
-        self.address = memory.data_ptr() + start * _NUMBER
-        self.whole = memory.numpy()[start : start + width * chunk.lead].reshape(width, chunk.lead)
-        self.real = self.whole[:, : chunk.samples]
-        self.rows = slice(chunk.first, chunk.first + chunk.samples)
+    def _row(self, kernel: "Function", numbers: int, *addresses: int) -> Call:
+        """A formula over so many numbers, whole registers of them."""
+        from verydeep.kernels._ir import LANES
 
-    def put(self, x: Tensor) -> None:
-        """Copy samples, (sample, block), into it."""
-        self.real[:] = x.numpy()[self.rows].T
-        self.whole[:, self.real.shape[1] :] = 0
+        return kernel, (1, numbers // LANES, *addresses)
 
-    def get(self, y: Tensor) -> None:
-        """Copy samples out of it."""
-        y.numpy()[self.rows] = self.real.T
-
-
-def _each(
-    do: "Callable[..., None]", chunks: tuple[Chunk, ...], x: Tensor, y: Tensor, kept: Tensor, stride: int
-) -> None:
-    for chunk in chunks:
-        do(chunk, x, y, kept, stride)
+    def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk) -> Call:
+        layers = self.layers.data_ptr() + layer * 8
+        step = stride * chunk.lead * _NUMBER
+        arguments = (self.weight.data_ptr(), self.bias.data_ptr(), layers, count, x, step, self.width, chunk.vectors)
+        return self.kernels.forward, arguments

@@ -44,8 +44,7 @@ class FusedStack(Stack):
         if not needs_grad:
             return kernels.infer_stack(rows, self.weight, self.bias, numbers, name).view(x.shape)
         segment = _segment(len(layers), self.recompute)
-        y: Tensor = kernels.stack(rows, self.weight, self.bias, numbers, name, segment)[0]
-        return y.view(x.shape)
+        return kernels.train_stack(rows, self.weight, self.bias, numbers, name, segment).view(x.shape)
 
     @torch.no_grad()
     def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:

@@ -1,0 +1,135 @@
+"""Figures 2, 3 and 4 of the paper, from our own networks: `python benchmarks/figures.py`.
+
+Takes the runs that `python benchmarks/training.py figures-mnist figures-cifar100` trains, looks inside both (as
+`verydeep analyze` does, over the whole training sets) and removes the idle layers of the MNIST network (as
+`verydeep prune --tolerance 0.1%`). Pictures, numbers and the paper's observations beside ours go to results/figures/.
+"""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from verydeep.analysis import Findings, load_findings
+from verydeep.cli import main as verydeep
+from verydeep.config import to_dict
+from verydeep.files import write_whole
+from verydeep.report import plot_depth_usage, plot_gates, plot_lesions, plot_routing, plot_signal_flow
+from verydeep.training import Run
+
+ROOT = Path(__file__).parents[1]
+RUNS, RESULTS = ROOT / "runs" / "results", ROOT / "results" / "figures"
+NETWORKS = {"MNIST": "figures-mnist", "CIFAR-100": "figures-cifar100"}
+CLASSES = {"MNIST": (0, 7), "CIFAR-100": (0, 1)}  # as in the paper
+PARTS = ("gates.npz", "routing.npz", "lesions.npz", "usage.npz", "flow-1.npz")
+
+
+def look_inside(run: Path) -> Findings:
+    if not all((run / "analysis" / name).exists() for name in PARTS):
+        assert verydeep(["analyze", str(run)]) == 0
+    return load_findings(run / "analysis")
+
+
+def without_idle_layers(run: Path) -> dict[str, Any]:
+    pruned = run.with_name(f"{run.name}-pruned")
+    if not pruned.exists():
+        assert verydeep(["prune", str(run), "--tolerance", "0.1%", "--folder", str(pruned)]) == 0
+    report = load_findings(run / "analysis").prune
+    assert report is not None
+    return asdict(report)
+
+
+def draw(found: dict[str, Findings]) -> None:
+    for suffix in ("png", "svg"):
+        plot_gates([(name, f.gates) for name, f in found.items() if f.gates], RESULTS / f"figure2.{suffix}")
+        plot_lesions([(name, f.lesions) for name, f in found.items() if f.lesions], RESULTS / f"figure4.{suffix}")
+        for name, f in found.items():
+            assert f.routing is not None
+            assert f.usage is not None
+            short = NETWORKS[name].removeprefix("figures-")
+            classes = [f.routing.classes[number] for number in CLASSES[name]]
+            plot_routing(f.routing, RESULTS / f"figure3-{short}.{suffix}", classes)
+            plot_depth_usage(f.usage, RESULTS / f"usage-{short}.{suffix}")
+            plot_signal_flow(f.flow, RESULTS / f"flow-{short}.{suffix}")
+
+
+def record(run: Run, found: Findings) -> dict[str, Any]:
+    assert found.routing is not None
+    return {
+        "command": "python benchmarks/figures.py",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": to_dict(run.config),
+        "environment": json.loads((run.path / "environment.json").read_text()),
+        "trained": run.summary,
+        "last_epoch": run.metrics[-1],
+        "analysis": json.loads((run.path / "analysis" / "summary.json").read_text()) | {"run": run.path.name},
+    }
+
+
+def main() -> None:
+    torch.set_flush_denormal(True)  # as the command line does
+    found = {name: look_inside(RUNS / folder) for name, folder in NETWORKS.items()}
+    draw(found)
+    records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}
+    records["MNIST"]["pruned"] = without_idle_layers(RUNS / NETWORKS["MNIST"])
+    for name, numbers in records.items():
+        write_whole(RESULTS / f"{NETWORKS[name]}.json", json.dumps(numbers, indent=1) + "\n")
+    write_whole(RESULTS / "README.md", table(records))
+
+
+# What the paper says (Section 4), and where our number for it is.
+STATEMENTS = (
+    ("most gate biases fell during training (both)", "biases_fell", "{:.1%} fell"),
+    ("biases rise with depth (CIFAR-100)", "bias_with_depth", "correlation {:+.2f}"),
+    ("... against the mean gate activity (CIFAR-100)", "activity_with_bias", "correlation {:+.2f}"),
+    ("most gates are active on average (CIFAR-100)", "active_on_average", "{:.1%} have a mean of 0.05 or more"),
+    ("for one sample gate activity is sparse (more so CIFAR-100)", "active_per_sample", "{:.1%} at 0.05 or more"),
+    ("... as shares of gates above 0.5", "open_per_sample", "{:.1%} for a sample"),
+    ("... and on average", "open_on_average", "{:.1%} have a mean above 0.5"),
+    ("most change happens early: about 15 layers (MNIST), 40 (CIFAR-100)", "stripes_begin", "90 % within {} layers"),
+    (
+        "about 60 % of the layers contribute nothing (MNIST)",
+        "idle_alone",
+        "{:.1%} cost at most 0.1 % when closed alone",
+    ),
+    ("(ours) layers that can be closed together within 0.1 %", "idle_together", "{:.1%}"),
+    ("(ours) the largest rise of the error by one lesion", "largest_rise", "{:.1%}"),
+)
+
+
+def table(records: dict[str, dict[str, Any]]) -> str:
+    lines = [
+        "# Figures 2, 3 and 4, measured",
+        "",
+        "Written by `python benchmarks/figures.py`; seeds, settings, machine and all numbers are in the JSON files.",
+        "",
+        f"| the paper | {' | '.join(records)} |",
+        "|---|" + "---|" * len(records),
+    ]
+    for statement, name, how in STATEMENTS:
+        seen = [numbers["analysis"]["observations"][name] for numbers in records.values()]
+        lines.append(f"| {statement} | {' | '.join(how.format(value) for value in seen)} |")
+    for name, key in (("training accuracy", "train_accuracy"), ("test accuracy", "test_accuracy")):
+        values = [format(numbers["last_epoch"][key], ".2%") for numbers in records.values()]
+        lines.append(f"| {name} | {' | '.join(values)} |")
+    return "\n".join([*lines, "", *pruned(records["MNIST"]["pruned"]), ""])
+
+
+def pruned(report: dict[str, Any]) -> list[str]:
+    before, after = report["test"]
+    chosen = report["chosen"]
+    slow, fast = report["latency"]
+    return [
+        f"The MNIST network without its idle layers: {len(report['kept'])} of {len(report['layers'])} highway layers, "
+        f"{report['parameters'][1]:,} of {report['parameters'][0]:,} parameters, "
+        f"{1 - chosen[1]['error']:.2%} instead of {1 - chosen[0]['error']:.2%} on the training set, "
+        f"{1 - after['error']:.2%} instead of {1 - before['error']:.2%} on the test set, "
+        f"{slow / fast:.2f} times as fast (batches of {report['latency_batch']}).",
+    ]
+
+
+if __name__ == "__main__":
+    main()
