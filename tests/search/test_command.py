@@ -11,7 +11,7 @@ import pytest
 from verydeep.cli import main
 from verydeep.config import from_dict
 from verydeep.files import read_toml
-from verydeep.search import Budget, open_study, ranked, read_search, records, start_study, with_settings, work
+from verydeep.search import Budget, draw, open_study, ranked, read_search, records, start_study, with_settings, work
 from verydeep.training import Run, TrainConfig
 
 from ._postgres import Server
@@ -149,9 +149,9 @@ def test_tpe_learns_from_the_trials_before_and_completes(write: Write, tmp_path:
     assert work(study, folder)
     found = records(study)
     assert len({record.settings["optim.lr"] for record in found}) == 13
-    random = start_study(tmp_path / "random", read_search(write(trials=13)))
-    drawn = [random.config.space["optim.lr"].at(0.5), *(record.settings["optim.lr"] for record in found[:10])]
-    assert all(0.01 <= rate <= 1.0 for rate in drawn)
+    drawn = [draw(study.config.space, 0, number) for number in range(13)]
+    assert [record.settings for record in found[:10]] == drawn[:10]
+    assert all(record.settings != settings for record, settings in zip(found[10:], drawn[10:], strict=True))
 
 
 def test_halving_stops_the_worse_trials_early(write: Write, tmp_path: Path) -> None:

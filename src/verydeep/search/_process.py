@@ -1,18 +1,22 @@
 """A worker in a process of its own: a fresh interpreter, because a fork of one that runs threads may hang."""
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+from verydeep.files import make_folder
 
 
 class WorkerProcess:
     """Works until the study is complete, or saves and ends when its input is closed; so also when we are gone."""
 
     def __init__(self, folder: Path, number: int, options: dict[str, object]) -> None:
-        self.log = folder / "workers" / f"{number}.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "workers" / f"{socket.gethostname()}-{os.getpid()}-{number}.log"
+        make_folder(self.log.parent)
         command = [sys.executable, "-m", "verydeep.search._process_main", str(folder)]
         with self.log.open("wb") as log:
             # A session of its own, so that Ctrl-C reaches only us; we pass it on once.

@@ -75,44 +75,69 @@ def search(
     """
     budget, report = budget or Budget(), report or SearchReport()
     with storage_errors():
-        report.start(study, workers.jobs or free_cores(study.config.train.device, study.config.train.threads))
+        left = study.unfinished()
+        if not left:
+            return "complete"
+        jobs = min(left, workers.jobs or free_cores(study.config.train.device, study.config.train.threads))
+        report.start(study, jobs)
         try:
-            interrupted = _work_off(study, folder, workers, budget, report)
+            interrupted = _work_off(study, _Crew(folder, jobs, workers, budget), report)
         finally:
             report.close()
-        if study.is_complete():
+        if not study.unfinished():
             return "complete"
         return "interrupted" if interrupted else "the budget is used"
 
 
-def _work_off(study: Study, folder: Path, workers: Workers, budget: Budget, report: SearchReport) -> bool:
-    """Keep as many workers as there should be; return whether someone interrupted."""
-    jobs = workers.jobs or free_cores(study.config.train.device, study.config.train.threads)
-    began, started, ended, problems = time.monotonic(), 0, 0, []
-    running: list[WorkerProcess] = []
+class _Crew:
+    """The workers of this command: as many as there should be, a killed one replaced."""
+
+    def __init__(self, folder: Path, jobs: int, workers: Workers, budget: Budget) -> None:
+        self.folder, self.jobs, self.workers, self.budget = folder, jobs, workers, budget
+        self.began, self.started, self.ended = time.monotonic(), 0, 0
+        self.running: list[WorkerProcess] = []
+        self.problems: list[str] = []
+
+    @property
+    def missing(self) -> bool:
+        return len(self.running) + self.ended < self.jobs
+
+    def start(self) -> None:
+        seconds = self.budget.seconds
+        left = None if seconds is None else max(1.0, seconds - (time.monotonic() - self.began))
+        options = _options(self.workers, left, self.budget.epochs)
+        self.running.append(WorkerProcess(self.folder, self.started, options))
+        self.started += 1
+
+    def sort_out(self) -> None:
+        """Those that have ended: done, killed, or with a problem."""
+        for process in [process for process in self.running if process.code is not None]:
+            self.running.remove(process)
+            process.stop()
+            code = process.code or 0
+            self.ended += code >= 0
+            if code > 0:
+                self.problems.append(process.problem)
+
+
+def _work_off(study: Study, crew: _Crew, report: SearchReport) -> bool:
+    """Until every worker has ended; return whether someone interrupted."""
     with interruptible() as interrupt:
         try:
-            while running or (not interrupt.requested and ended < jobs):
-                while len(running) + ended < jobs and not interrupt.requested:
-                    left = None if budget.seconds is None else max(1.0, budget.seconds - (time.monotonic() - began))
-                    running.append(WorkerProcess(folder, started, _options(workers, left, budget.epochs)))
-                    started += 1
-                for process in [process for process in running if process.code is not None]:
-                    running.remove(process)
-                    process.stop()
-                    ended += (process.code or 0) >= 0  # a killed one is replaced
-                    if (process.code or 0) > 0:
-                        problems.append(process.problem)
+            while crew.running or (crew.missing and not interrupt.requested):
+                while crew.missing and not interrupt.requested:
+                    crew.start()
+                crew.sort_out()
                 if interrupt.requested:
-                    for process in running:
+                    for process in crew.running:
                         process.stop()
                 study.store.patiently(report.look)
                 time.sleep(_LOOK_EVERY)
         finally:  # nothing to do, unless someone interrupts a second time
-            for process in running:
+            for process in crew.running:
                 process.kill()
-    if problems and not study.is_complete():
-        raise UserError(f"a worker failed: {problems[0]} (logs are in {folder / 'workers'})")
+    if crew.problems and study.unfinished():
+        raise UserError(f"a worker failed: {crew.problems[0]} (logs are in {crew.folder / 'workers'})")
     return interrupt.requested
 
 

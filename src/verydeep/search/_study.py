@@ -70,9 +70,9 @@ class Study:
                 found[trial.user_attrs["setting"]].append(trial)
         return found
 
-    def is_complete(self) -> bool:
-        """Whether every setting has its result."""
-        return all((trial := live(tries)) is not None and trial.state.is_finished() for tries in self.attempts())
+    def unfinished(self) -> int:
+        """How many settings have no result yet."""
+        return sum((trial := live(tries)) is None or not trial.state.is_finished() for tries in self.attempts())
 
     def claim(self, worker: str) -> Claim | None:
         """Take the first setting that nobody trains or has trained; None when there is none at present."""

@@ -47,7 +47,7 @@ def work(
         while not interrupt.requested and not _is_used(study, budget):
             claim = study.store.patiently(lambda: study.claim(worker))
             if claim is None:
-                if study.store.patiently(study.is_complete):
+                if not study.store.patiently(study.unfinished):
                     return True
                 time.sleep(_LOOK_AGAIN)
                 continue
