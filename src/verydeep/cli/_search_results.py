@@ -89,8 +89,9 @@ def _print(study: Study, found: list[Record], best: list[Record]) -> None:
 
 def _draw(study: Study, found: list[Record], folder: Path) -> list[Path]:
     from verydeep.report import plot_parallel, plot_slices
+    from verydeep.search import ranked
 
-    if not any(record.value is not None and record.settings for record in found):
+    if not any(record.value is not None for record in ranked(found, study.config.maximise)):
         return []
     paths = [folder / "slices.png", folder / "parallel.png"]
     for path, plot in zip(paths, (plot_slices, plot_parallel), strict=True):
