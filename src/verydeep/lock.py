@@ -43,7 +43,7 @@ def alone(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
 
     Args:
         path: The lock file; it stays.
-        message: What to say when another process holds it.
+        message: What to say when another process holds it; nothing when empty, where waits are short.
         wait: Whether to wait then, or to raise a `UserError`.
     """
     make_folder(path.parent)
@@ -77,7 +77,8 @@ def _hold(stream: BinaryIO, message: str, wait: bool) -> None:
         if not wait:
             _hold_soon(stream, UserError(message))
             return
-        print(message, file=sys.stderr)
+        if message:
+            print(message, file=sys.stderr)
         _acquire(stream, wait=True)
 
 

@@ -14,7 +14,7 @@ from verydeep.training import TrainConfig, make_model
 from verydeep.training._optim import make_optimiser
 
 FOLDER = Path(__file__).parents[2] / "configs"
-FILES = sorted(FOLDER.glob("*.toml"))
+FILES = sorted(path for path in FOLDER.glob("*.toml") if not path.name.startswith("search-"))
 SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
 
 # The authors' published code: learning rate, milestones, epochs, weight decay, parameters, gate bias.

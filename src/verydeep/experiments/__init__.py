@@ -3,18 +3,54 @@
 from verydeep.experiments._bench import bench_tasks, limited, load_results, run_bench
 from verydeep.experiments._bench_table import bench_table
 from verydeep.experiments._demo import demo_configs, demo_data, verdict
+from verydeep.experiments._fig1 import HALVING, NETWORKS, QUICK, Network, Protocol, Stage, chosen, settings_of, strict
+from verydeep.experiments._fig1_analysis import Influence, influences, recommended_gate_bias
+from verydeep.experiments._fig1_results import Results, Trial
+from verydeep.experiments._fig1_run import Fig1, estimate
+from verydeep.experiments._fig1_table import Row, best_curves, mean_curves, ratio, table
+from verydeep.experiments._fig1_text import claim, fig1_text, table_lines
+from verydeep.experiments._halving import Task, eliminated, epochs_left, participants, tasks
 from verydeep.experiments._pair import Epoch, Step, train_side_by_side
 
 __all__ = [
+    "HALVING",
+    "NETWORKS",
+    "QUICK",
     "Epoch",
+    "Fig1",
+    "Influence",
+    "Network",
+    "Protocol",
+    "Results",
+    "Row",
+    "Stage",
     "Step",
+    "Task",
+    "Trial",
     "bench_table",
     "bench_tasks",
+    "best_curves",
+    "chosen",
+    "claim",
     "demo_configs",
     "demo_data",
+    "eliminated",
+    "epochs_left",
+    "estimate",
+    "fig1_text",
+    "influences",
     "limited",
     "load_results",
+    "mean_curves",
+    "participants",
+    "ratio",
+    "recommended_gate_bias",
     "run_bench",
+    "settings_of",
+    "strict",
+    "table",
+    "table_lines",
+    "tasks",
     "train_side_by_side",
     "verdict",
 ]

@@ -5,6 +5,7 @@ from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, 
 from verydeep.training._confusion import Confusion, confusion
 from verydeep.training._data import RunData, load_data
 from verydeep.training._derive import derive_run, derived_config
+from verydeep.training._environment import environment
 from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
 from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
@@ -43,6 +44,7 @@ __all__ = [
     "derive_run",
     "derived_config",
     "describe",
+    "environment",
     "evaluate",
     "interruptible",
     "list_runs",

@@ -40,6 +40,7 @@ def train(
     *,
     model: nn.Module | None = None,
     dataset: Dataset | None = None,
+    loaded: Dataset | None = None,
     root: str | Path | None = None,
     report: Report | None = None,
 ) -> Run:
@@ -50,6 +51,7 @@ def train(
         path: The run's folder, which must not exist or be empty; `runs/MODEL-DATA-N` unless given.
         model: A module of your own that returns logits, in place of `config.model`.
         dataset: Data of your own, in place of `config.data`.
+        loaded: What `load_dataset(config.data)` gave, so that many runs load it once.
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
@@ -57,7 +59,8 @@ def train(
     own = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
     number = 0
     with world.agreed():
-        dataset = load_dataset(config.data, root) if dataset is None else dataset
+        if dataset is None:
+            dataset = load_dataset(config.data, root) if loaded is None else loaded
         model = make_model(config, dataset) if model is None else model
         if path is None and world.rank == 0:
             number = free_number(config, dataset)

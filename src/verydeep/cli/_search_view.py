@@ -1,0 +1,105 @@
+"""What people see while a search runs: a live table of the best trials, or a line for every trial that ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from verydeep.search import Record, SearchReport, Study, ranked, records
+from verydeep.training import clock
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SHOWN = 10
+_EVERY = 2.0  # seconds: reading a large study from a server takes a moment
+
+
+class SearchLines(SearchReport):
+    """A line for every trial that has ended, for logs."""
+
+    def start(self, study: Study, jobs: int) -> None:
+        self.study, self.seen = study, 0.0
+        self.told = {record.trial for record in ranked(records(study), study.config.maximise)}
+
+    def look(self) -> None:
+        if time.monotonic() - self.seen >= _EVERY:
+            self._tell()
+            self.seen = time.monotonic()
+
+    def close(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        found = records(self.study)
+        for record in found:
+            if record.status not in ("training", "waiting") and record.trial not in self.told:
+                self.told.add(record.trial)
+                line = "  ".join(part for part in cells(record, self.study.config.metric) if part)
+                print(f"{len(self.told)}/{len(found)}  {line}", flush=True)
+
+
+class SearchTable(SearchReport):
+    """A live table of the best, and how long it will take."""
+
+    def start(self, study: Study, jobs: int) -> None:
+        from rich.live import Live
+
+        self.study, self.jobs, self.seen = study, jobs, time.monotonic()
+        self.live = Live(self._table(), auto_refresh=False)
+        self.live.start()
+
+    def look(self) -> None:
+        if time.monotonic() - self.seen >= _EVERY:
+            self.live.update(self._table(), refresh=True)
+            self.seen = time.monotonic()
+
+    def close(self) -> None:
+        self.live.update(self._table(), refresh=True)
+        self.live.stop()
+
+    def _table(self) -> Table:
+        found = records(self.study)
+        title = f"{self.study.name}: {progress(found, self.jobs)}"
+        best = ranked(found, self.study.config.maximise)[:_SHOWN]
+        return trials_table(best, self.study.config.metric, title)
+
+
+def make_search_report(quiet: bool) -> SearchReport:
+    """A table for people, lines for files, nothing when asked for."""
+    return SearchReport() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
+
+
+def progress(found: list[Record], jobs: int) -> str:
+    """How far a search is, and how long it will take if the rest takes as long as what has ended."""
+    ended = [record for record in found if record.status not in ("training", "waiting")]
+    running = sum(record.status == "training" for record in found)
+    text = f"{len(ended)} of {len(found)} trials ended, {running} in training"
+    if ended and len(ended) < len(found):
+        mean = sum(record.seconds for record in ended) / len(ended)
+        text += f", about {clock(mean * (len(found) - len(ended)) / jobs)} left"
+    return text
+
+
+def trials_table(rows: list[Record], metric: str, title: str = "") -> Table:
+    """Trials as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("trial", "status", metric.replace("_", " "), "epochs", "time", "settings", title=title or None)
+    for record in rows:
+        table.add_row(*(Text(cell) for cell in cells(record, metric)))
+    return table
+
+
+def cells(record: Record, metric: str) -> list[str]:
+    """A trial in words."""
+    value = "" if record.value is None else f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
+    settings = " ".join(f"{name}={_short(v)}" for name, v in record.settings.items())
+    status = f"{record.status}: {record.reason}" if record.reason else record.status
+    return [str(record.trial), status, value, str(record.epochs), clock(record.seconds), settings]
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,49 @@
+"""Plain dictionaries as TOML; Python's library only reads it."""
+
+import json
+import math
+from typing import Any
+
+
+def to_toml(values: dict[str, Any]) -> str:
+    """The dictionary as a TOML document: what has no value is left out, which a field's default None reads back."""
+    lines = [f"{_key(key)} = {_scalar(value)}" for key, value in values.items() if _is_plain(value)]
+    for key, value in values.items():
+        if isinstance(value, dict):
+            lines += _table([key], value)
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _table(path: list[str], values: dict[str, Any]) -> list[str]:
+    lines = ["", f"[{'.'.join(map(_key, path))}]"]
+    lines += [f"{_key(key)} = {_scalar(value)}" for key, value in values.items() if _is_plain(value)]
+    for key, value in values.items():
+        if isinstance(value, dict):
+            lines += _table([*path, key], value)
+    return lines
+
+
+def _is_plain(value: object) -> bool:
+    return value is not None and not isinstance(value, dict)
+
+
+def _key(key: str) -> str:
+    bare = key and all(c.isascii() and (c.isalnum() or c in "-_") for c in key)
+    return key if bare else _text(key)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_scalar, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # TOML knows inf, -inf and nan
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    """JSON's escapes are TOML's, but for one character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,95 @@
+"""Figure 1 in words: the page beside the picture, written from the results alone."""
+
+from collections.abc import Sequence
+
+from verydeep.experiments._fig1 import Protocol
+from verydeep.experiments._fig1_analysis import Influence, influences, recommended_gate_bias
+from verydeep.experiments._fig1_results import Results
+from verydeep.experiments._fig1_table import TOP, Row, describe_protocol, ratio, table
+from verydeep.nn import suggest_gate_bias
+
+_TITLE = "# Figure 1: training cross-entropy of plain and highway networks of 10 to 100 layers"
+_RANGES = """Learning rate 1e-4 to 1 (log-uniform), momentum 0.5 to 0.99, decay factor 0.9 to 1 an epoch, tanh or relu,
+and for highways a gate bias of -10 to -1: the same ranges and the same draws for both families and all depths."""
+
+
+def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
+    """The page, in Markdown."""
+    rows = table(found, protocol)
+    parts = [
+        _TITLE,
+        f"Data: {protocol.data}. Protocol: {describe_protocol(protocol.stages)}. The loss is the mean cross-entropy "
+        f"over the whole training set after each epoch, at its lowest; the {TOP} best are those where it is lowest.",
+        _RANGES,
+        "\n".join(table_lines(rows)),
+        claim(rows),
+        "## What matters",
+        "\n".join(_influence_lines(influences(found, protocol.stages[0].epochs), protocol.stages[0].epochs)),
+        "## Which gate bias",
+        _gate_bias(recommended_gate_bias(found)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """The table, in Markdown; what has not been trained says so."""
+    head = (
+        "| network | parameters | settings | diverged | epochs of the best | best loss | mean of the 10 best | test |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        count = f"{row.settings[0]} of {row.settings[1]}"
+        if row.best is None or row.top is None or row.test_accuracy is None:
+            lines.append(f"| {row.network} | {row.parameters:,} | {count} | not yet run | | | | |")
+            continue
+        top = f"{row.top:.3g}" + ("" if row.top_count == TOP else f" (of {row.top_count})")
+        cells = (row.network, f"{row.parameters:,}", count, row.diverged, row.epochs, f"{row.best:.3g}", top)
+        lines.append("| " + " | ".join(map(str, cells)) + f" | {row.test_accuracy:.2%} |")
+    return lines
+
+
+def claim(rows: Sequence[Row]) -> str:
+    """The paper's comparison at 100 layers, and what was found."""
+    found = ratio(rows)
+    paper = "The paper: at 100 layers, the highway's loss is more than 100 times lower than the plain network's."
+    if found is None:
+        return f"{paper} Not yet run: both networks of 100 layers are needed."
+    return f"{paper} Found: the best plain network's loss is {found:.3g} times the best highway's."
+
+
+def _influence_lines(found: Sequence[Influence], epochs: int) -> list[str]:
+    if not found:
+        return ["Not yet run."]
+    lines = [
+        f"Shares by functional ANOVA over the ranks of all settings after {epochs} epochs; the rest of the ten best.",
+        "",
+    ]
+    lines += [
+        "| network | what decides | learning rates of the 10 best | relu | gate bias of the 10 best |",
+        "|---|---|---|---|---|",
+    ]
+    for each in found:
+        shares = (
+            ", ".join(f"{name.split('.')[1]} {share:.0%}" for name, share in each.shares.items()) or "too few trials"
+        )
+        rates, bias = (_spread(values) for values in (each.rates, each.gate_bias))
+        lines.append(f"| {each.network} | {shares} | {rates} | {each.relu} of {each.count} | {bias} |")
+    return lines
+
+
+def _spread(values: tuple[float, float, float] | None) -> str:
+    return "" if values is None else f"{values[0]:.2g} to {values[2]:.2g}, median {values[1]:.2g}"
+
+
+def _gate_bias(found: dict[int, float]) -> str:
+    if not found:
+        return "Not yet run: highway networks of at least two depths are needed."
+    head = "A line through the medians of the ten best over the logarithm of depth, beyond 100 layers a guess; beside "
+    lines = [
+        head + "it what `verydeep.nn.suggest_gate_bias` says.",
+        "",
+        "| depth | found | suggested |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {depth} | {bias:.1f} | {suggest_gate_bias(depth, 'linear'):.1f} |" for depth, bias in found.items()]
+    return "\n".join(lines)

@@ -1,0 +1,138 @@
+"""Trials trained side by side, each process with one thread and the data loaded once."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from torch import set_flush_denormal
+
+from verydeep.errors import UserError
+from verydeep.lock import is_held
+from verydeep.search import Data, Paused, train_trial
+from verydeep.training import Interrupt, Interrupted, Run, TrainConfig
+
+_PAUSE = 0.2  # seconds between looks at the clock
+_MOST_DEATHS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial to train up to an epoch, in a run's folder."""
+
+    config: TrainConfig
+    path: Path
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial has reached: `trained` or `diverged`, and the metrics of its epochs."""
+
+    status: str
+    metrics: list[dict[str, Any]]
+
+
+class _Worker:
+    """A process that trains one job after another."""
+
+    def __init__(self, root: Path | None) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, root), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def stop(self) -> None:
+        self.process.terminate()  # in the middle of a training: it is saved first
+        self.process.join()
+        self.connection.close()
+
+
+def train_jobs(
+    next_job: Callable[[], Job | None], workers: int, root: Path | None, interrupt: Interrupt, seconds: float | None
+) -> Iterator[tuple[Job, Outcome]]:
+    """Train until there is no job and none is under way, someone interrupts or time is over.
+
+    Args:
+        next_job: Gives a job that can be done now, or None.
+        workers: How many processes.
+        root: Where known datasets are kept.
+        interrupt: When it is requested, trials under way are saved and left.
+        seconds: How long.
+    """
+    began, deaths = time.monotonic(), dict[Path, int]()
+    idle, busy = [_Worker(root) for _ in range(workers)], dict[_Worker, Job]()
+    try:
+        while not interrupt.requested and (seconds is None or time.monotonic() - began < seconds):
+            while idle and (job := next_job()) is not None:
+                worker = idle.pop()
+                worker.connection.send(job)
+                busy[worker] = job
+            if not busy:
+                return
+            ready = wait([worker.connection for worker in busy], _PAUSE)
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                job = busy.pop(worker)
+                outcome = _answer(worker)
+                if outcome is None:  # it was killed: another one goes on from its checkpoint
+                    deaths[job.path] = deaths.get(job.path, 0) + 1
+                    if deaths[job.path] >= _MOST_DEATHS:
+                        raise UserError(f"{_MOST_DEATHS} processes died over {job.path}; out of memory?")
+                    idle.append(_Worker(root))
+                    yield job, Outcome("killed", [])
+                else:
+                    idle.append(worker)
+                    yield job, outcome
+    finally:
+        for worker in [*idle, *busy]:
+            worker.stop()
+
+
+def _answer(worker: _Worker) -> Outcome | None:
+    try:
+        message = worker.connection.recv()
+    except (EOFError, ConnectionError):
+        return None
+    if isinstance(message, str):
+        raise UserError(message)
+    assert isinstance(message, Outcome)
+    return message
+
+
+def _work(connection: Connection, root: Path | None) -> None:
+    """What each process does."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
+    set_flush_denormal(True)
+    data = Data(root)
+    while True:
+        try:
+            connection.send(_train(connection.recv(), data))
+        except UserError as error:
+            connection.send(str(error))
+        except (EOFError, ConnectionError, Interrupted):  # without the parent there is nobody to train for
+            return
+
+
+def _train(job: Job, data: Data) -> Outcome:
+    parent = os.getppid()
+
+    def watch(metrics: dict[str, Any]) -> None:
+        if os.getppid() != parent:
+            raise EOFError
+        if job.epochs <= metrics["epoch"] < job.config.epochs:
+            raise Paused
+
+    while is_held(job.path / "lock"):  # by a process whose parent was killed, until the end of its epoch
+        time.sleep(_PAUSE)
+    try:
+        run = train_trial(job.config, job.path, data, watch)
+    except Paused:
+        return Outcome("trained", Run.load(job.path).metrics)
+    diverged = run.summary is not None and run.summary["status"] == "diverged"
+    return Outcome("diverged" if diverged else "trained", run.metrics)

@@ -1,0 +1,31 @@
+"""How much a search may cost."""
+
+import re
+from dataclasses import dataclass
+
+from verydeep.errors import UserError
+
+_UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop; never, unless given.
+
+    Attributes:
+        seconds: From now.
+        epochs: Of all trials of the study together, those trained before included.
+    """
+
+    seconds: float | None = None
+    epochs: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> "Budget":
+        """From `90min`, `2h` or `500 epochs`."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
+        if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
+            return cls(epochs=int(found[1]))
+        if found and found[2] in _UNITS:
+            return cls(seconds=float(found[1]) * _UNITS[found[2]])
+        raise UserError(f"--budget {text}: expected a time or epochs, such as 30min, 2h or '500 epochs'")

@@ -1,0 +1,121 @@
+"""Starting a study and finding it again.
+
+study.json     the search, and where its trials are kept
+journal.log    the trials, unless a server keeps them
+trials/NNNN/   the run of each, a run like any other
+workers/       a lock for every worker that lives, and what the processes we started said
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.study import StudyDirection
+
+from verydeep.errors import UserError
+from verydeep.files import read_json, write_whole
+from verydeep.search._config import SearchConfig, differences, search_config
+from verydeep.search._postgres import PostgresStore, hidden, storage_errors
+from verydeep.search._storage import JournalStore, Store, quiet_optuna
+from verydeep.search._study import Study
+
+FORMAT = 1
+HEARTBEAT = 15  # seconds
+
+
+def start_study(folder: Path, config: SearchConfig, storage: str | None = None, heartbeat: int = HEARTBEAT) -> Study:
+    """Create a study, or open it if it is the same search; more trials than before are added to it.
+
+    Args:
+        folder: Where the runs go; its name is the study's name in a server.
+        config: The search.
+        storage: A PostgreSQL server's address; a journal file in the folder unless given.
+        heartbeat: Seconds between the signs of life that workers give a server.
+    """
+    _refuse_others(folder)
+    known = _remembered(folder)
+    if known and known["storage"] != (storage and hidden(storage)):
+        raise UserError(f"{folder} is kept in {_place(known)}; go on there, or choose another --study")
+    if known:
+        _check_same(folder, search_config(known["config"], str(folder / "study.json")), config)
+    store = _store(folder, storage, heartbeat)
+    name = folder.resolve().name
+    with storage_errors(), quiet_optuna():
+        direction = StudyDirection.MAXIMIZE if config.maximise else StudyDirection.MINIMIZE
+        created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
+        if "search" not in created.user_attrs:
+            if created.get_trials(deepcopy=False):
+                raise UserError(f"the storage's study '{name}' is not verydeep's; choose another --study")
+            created.set_user_attr("search", json.dumps(config.as_dict()))
+        _check_same(folder, _kept(created), config)
+        if created.user_attrs.get("trials", 0) < config.options.trials:
+            created.set_user_attr("trials", config.options.trials)
+    _remember(folder, storage, config)
+    return Study(name, config, store)
+
+
+def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTBEAT) -> Study:
+    """A study that has been started, here or on another machine; the arguments are those of `start_study`."""
+    known = _remembered(folder)
+    if storage is None and known is None:
+        raise UserError(f"{folder}: no study here; start one with verydeep search, or say where it is with --storage")
+    store = _store(folder, storage or (known or {})["storage"], heartbeat)
+    name = folder.resolve().name
+    with storage_errors(), quiet_optuna():
+        try:
+            found = optuna.load_study(study_name=name, storage=store.storage)
+        except KeyError as error:
+            raise UserError(f"the storage has no study '{name}'; start it with verydeep search") from error
+        if "search" not in found.user_attrs:
+            raise UserError(f"the storage's study '{name}' is not verydeep's; choose another --study")
+        config = _kept(found)
+    if known is None:
+        _remember(folder, storage, config)
+    return Study(name, replace(config, options=replace(config.options, trials=found.user_attrs["trials"])), store)
+
+
+def _store(folder: Path, storage: str | None, heartbeat: int) -> Store:
+    return JournalStore(folder) if storage is None else PostgresStore(storage, heartbeat)
+
+
+def _kept(study: optuna.Study) -> SearchConfig:
+    return search_config(json.loads(study.user_attrs["search"]), f"study '{study.study_name}'")
+
+
+def _check_same(folder: Path, before: SearchConfig, now: SearchConfig) -> None:
+    if changed := differences(before, now):
+        names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+        raise UserError(f"study '{folder.name}' was started as another search ({names} differ); choose another --study")
+
+
+def _refuse_others(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; --study is a folder")
+    if folder.is_dir() and not (folder / "study.json").exists():
+        foreign = [path.name for path in folder.iterdir() if path.name not in _OURS and not path.name.startswith(".")]
+        if foreign:
+            raise UserError(f"{folder} is there and is no study (it has {foreign[0]}); choose another --study")
+
+
+_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials"}
+
+
+def _remember(folder: Path, storage: str | None, config: SearchConfig) -> None:
+    values = {"format": FORMAT, "storage": storage and hidden(storage), "config": config.as_dict()}
+    write_whole(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def _remembered(folder: Path) -> dict[str, Any] | None:
+    file = folder / "study.json"
+    if not file.exists():
+        return None
+    values = read_json(file)
+    if values.get("format") != FORMAT or not {"storage", "config"} <= values.keys():
+        raise UserError(f"{file} is no study's of format {FORMAT}; another version's?")
+    return values
+
+
+def _place(known: dict[str, Any]) -> str:
+    return str(known["storage"] or "its journal file (no --storage)")

@@ -1,0 +1,244 @@
+"""`verydeep search` and what it leaves behind."""
+
+import csv
+import json
+import signal
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from verydeep.cli import main
+from verydeep.config import from_dict
+from verydeep.files import read_toml
+from verydeep.search import Budget, draw, open_study, ranked, read_search, records, start_study, with_settings, work
+from verydeep.training import Run, TrainConfig
+
+from ._postgres import Server
+from .conftest import Write, start, wait_until
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1, said
+    return said
+
+
+@pytest.fixture
+def searched(write: Write, tmp_path: Path) -> Path:
+    """A study that this process worked off."""
+    folder = tmp_path / "study"
+    assert work(start_study(folder, read_search(write(trials=5))), folder)
+    return folder
+
+
+def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
+    searched: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "show", str(searched), "--top", "3"]) == 0
+    said = capsys.readouterr().out
+    best = ranked(records(open_study(searched)), maximise=True)
+    values = [f"{record.value:.2%}" for record in best]
+    assert values[0] in next(line for line in said.splitlines() if "finished" in line)
+    assert said.count("finished") == 3
+    assert "5 of 5 trials ended" in said
+    assert "importance: " in said
+    rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
+    found = json.loads((searched / "show" / "trials.json").read_text())
+    assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
+    assert [len(trial["curve"]) for trial in found["trials"]] == [1] * 5
+    for picture in ("slices.png", "parallel.png"):
+        assert (searched / "show" / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_best_writes_a_configuration_that_trains_to_the_same_result(
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "best", str(searched)]) == 0
+    study = open_study(searched)
+    best = ranked(records(study), maximise=True)[0]
+    config = from_dict(TrainConfig, read_toml(searched / "best.toml"))
+    assert config == with_settings(study.config.train, best.settings)
+    again = ["train", str(searched / "best.toml"), "--folder", str(tmp_path / "again"), "--threads", "1", "--quiet"]
+    assert main(again) == 0
+    assert Run.load(tmp_path / "again").metrics[0]["valid_accuracy"] == best.value
+
+
+def test_a_trial_is_a_run_like_any_other(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", str(searched / "trials" / "0000"), "--json"]) == 0
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_more_trials_continue_a_study_with_the_settings_that_come_next(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    work(start_study(folder, read_search(write(trials=2))), folder)
+    before = [record.settings for record in records(open_study(folder))]
+    study = start_study(folder, read_search(write(trials=3)))
+    assert work(study, folder)
+    after = records(study)
+    assert [record.settings for record in after[:2]] == before
+    assert [record.attempts for record in after] == [1, 1, 1]
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path) -> None:
+    file, folder = write(trials=2, epochs=30), tmp_path / "study"
+    process = start(file, "--study", folder, "--jobs", 1)
+    metrics = folder / "trials" / "0000" / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1].decode()
+    assert (process.returncode, "the same command goes on" in said) == (130, True), said
+    trained = Run.load(folder / "trials" / "0000").metrics
+    assert 2 <= len(trained) < 30
+    assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
+    assert work(open_study(folder), folder)
+    found = records(open_study(folder))
+    assert [(record.status, record.epochs) for record in found] == [("finished", 30)] * 2
+    assert found[0].curve[: len(trained)] == trained
+    assert found[0].attempts == 2
+
+
+def test_a_budget_of_epochs_is_kept_and_the_trial_goes_on_later(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=3, epochs=4)))
+    assert not work(study, folder, budget=Budget.read("6 epochs"))
+    assert sum(record.epochs for record in records(study)) == 6
+    assert work(study, folder)
+    assert [record.epochs for record in records(study)] == [4, 4, 4]
+
+
+def test_a_budget_of_time_ends_a_search_that_would_take_longer(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=2, epochs=100_000)))
+    assert not work(study, folder, budget=Budget.read("1s"))
+    assert {record.status for record in records(study)} == {"waiting"}
+
+
+@pytest.mark.parametrize("text", ["soon", "5", "-1h", "1.5 epochs", ""])
+def test_a_budget_that_is_none_is_refused(text: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", str(write()), f"--budget={text}"]) == 2
+    assert "expected a time or epochs" in one_line(capsys)
+
+
+def test_a_run_that_diverges_is_a_result_and_ranks_last(write: Write, tmp_path: Path) -> None:
+    file, folder = write(trials=4), tmp_path / "study"
+    text = file.read_text().replace("low = 0.01, high = 1.0", "low = 0.1, high = 1e12")
+    file.write_text(text.replace("checkpoint_every", "explosion = 2.0\ncheckpoint_every"))
+    study = start_study(folder, read_search(file))
+    assert work(study, folder)
+    found = records(study)
+    assert {"diverged"} <= {record.status for record in found}
+    assert all((record.status == "diverged") == (record.value is None) for record in found)
+    assert ranked(found, maximise=True)[-1].status == "diverged"
+    assert all(record.attempts == 1 for record in found)
+
+
+def test_settings_that_cannot_be_trained_are_a_result_too(write: Write, tmp_path: Path) -> None:
+    file, folder = write(trials=4), tmp_path / "study"
+    file.write_text(file.read_text().replace("low = 2, high = 4", "low = 1, high = 2"))
+    study = start_study(folder, read_search(file))
+    assert work(study, folder)
+    failed = [record for record in records(study) if record.settings["model.depth"] == 1]
+    assert failed
+    assert all("depth must be at least 2" in record.reason for record in failed)
+
+
+def test_tpe_learns_from_the_trials_before_and_completes(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=13, more='sampler = "tpe"')))
+    assert work(study, folder)
+    found = records(study)
+    assert len({record.settings["optim.lr"] for record in found}) == 13
+    drawn = [draw(study.config.space, 0, number) for number in range(13)]
+    assert [record.settings for record in found[:10]] == drawn[:10]
+    assert all(record.settings != settings for record, settings in zip(found[10:], drawn[10:], strict=True))
+
+
+def test_halving_stops_the_worse_trials_early(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=9, epochs=4, more="halving = {first = 1, keep = 2}")))
+    assert work(study, folder)
+    found = records(study)
+    assert {record.status for record in found} == {"finished", "pruned"}
+    assert all((record.status == "finished") == (record.epochs == 4) for record in found)
+    best = ranked(found, maximise=True)[0]
+    assert best.status == "finished"
+
+
+def test_another_search_in_the_same_folder_is_refused(
+    searched: Path, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", str(write(trials=5, epochs=2)), "--study", str(searched)]) == 2
+    assert "was started as another search (epochs differ)" in one_line(capsys)
+
+
+def test_a_folder_that_is_no_study_is_left_alone(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thesis = tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "thesis.tex").write_text("")
+    assert main(["search", str(write()), "--study", str(thesis)]) == 2
+    assert "is there and is no study" in one_line(capsys)
+    for command in ("show", "best"):
+        assert main(["search", command, str(thesis)]) == 2
+        assert "no study here" in one_line(capsys)
+    assert [path.name for path in thesis.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://root@nowhere/x", "expected postgresql://"),
+        ("postgresql://someone:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
+    ],
+)
+def test_a_storage_that_is_down_or_none_is_named_without_its_password(
+    url: str, words: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", str(write()), "--study", str(tmp_path / "study"), "--storage", url]) == 2
+    said = one_line(capsys)
+    assert words in said
+    assert "secret" not in said
+
+
+def test_a_server_refuses_another_search_under_the_same_name(
+    write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_study(tmp_path / "here" / "mine", read_search(write()), server.url)
+    there = str(tmp_path / "there" / "mine")
+    assert main(["search", str(write(epochs=9)), "--study", there, "--storage", server.url]) == 2
+    assert "study 'mine' was started as another search" in one_line(capsys)
+    assert main(["search", "worker", "--study", "nobody", "--storage", server.url]) == 2
+    assert "the storage has no study 'nobody'" in one_line(capsys)
+
+
+def test_workers_from_other_folders_share_a_servers_study(
+    write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "a" / "shared", tmp_path / "b" / "shared"
+    study = start_study(first, read_search(write(trials=3)), server.url)
+    assert not work(study, first, budget=Budget.read("1 epochs"))
+    assert main(["search", "worker", "--study", str(second), "--storage", server.url, "--quiet"]) == 0
+    found = records(study)
+    assert [record.status for record in found] == ["finished"] * 3
+    assert [Path(record.run).parts[-4] for record in found] == ["a", "b", "b"]
+    assert main(["search", "show", str(second)]) == 0
+    assert "3 of 3 trials ended" in capsys.readouterr().out
+
+
+def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path: Path, server: Server) -> None:
+    folder = tmp_path / "patient"
+    study = start_study(folder, read_search(write(trials=3, epochs=5)), server.url)
+    again: list[Timer] = []
+
+    def fall(line: str) -> None:
+        if not again:  # after the first trial the server falls, and is back while the worker wants to go on
+            server.stop()
+            again.append(Timer(0.5, server.start))
+            again[0].start()
+
+    assert work(study, folder, report=fall)
+    again[0].join()
+    found = records(open_study(folder, server.url))
+    assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3

@@ -1,0 +1,46 @@
+"""What is written as TOML reads back equal."""
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verydeep.cli._train import read_config
+from verydeep.config import from_dict, to_dict, to_toml
+from verydeep.training import TrainConfig
+
+scalars = (
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+)
+keys = st.text(st.characters(exclude_categories=["Cs"]))
+tables = st.recursive(
+    st.dictionaries(keys, scalars | st.lists(scalars)),
+    lambda inner: st.dictionaries(keys, scalars | inner),
+)
+
+
+@given(tables)
+def test_any_table_reads_back_equal(values: dict[str, Any]) -> None:
+    assert tomllib.loads(to_toml(values)) == values
+
+
+def test_what_has_no_value_is_left_out_and_no_number_reads_back() -> None:
+    found = tomllib.loads(to_toml({"a": None, "b": math.nan}))
+    assert list(found) == ["b"]
+    assert math.isnan(found["b"])
+
+
+CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("[!s]*.toml"))
+
+
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda path: path.stem)
+def test_every_configuration_reads_back_equal(file: Path) -> None:
+    config = read_config(file)
+    assert from_dict(TrainConfig, tomllib.loads(to_toml(to_dict(config)))) == config
