@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 def suits(*tensors: Tensor) -> bool:
     """Ordinary float32 tensors on the CPU, eagerly, with nobody looking on who needs to see single operations."""
-    return all(_plain(tensor) for tensor in tensors) and not hidden_from()
+    return not hidden_from() and all(_plain(tensor) for tensor in tensors)
 
 
 def hidden_from() -> bool:

@@ -82,7 +82,7 @@ class AffineHighway(HighwayLayer):
 
     def _is_fused(self, x: Tensor, x_hat: Tensor) -> bool:
         known = activation_name(self.activation) in ("relu", "tanh") and self.gate_activation is torch.sigmoid
-        return is_fused(self.backend, known, [x, self.block.weight, self.gate.weight], x_hat.numel() >= _WORTH)
+        return is_fused(self.backend, known, [x_hat, x, self.block.weight, self.gate.weight], _WORTH)
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """Everything behind the affine maps in one operation."""

@@ -17,18 +17,20 @@ def check_backend(backend: str) -> None:
         raise unknown("backend", backend, BACKENDS)
 
 
-def is_fused(backend: Backend, known: bool, tensors: list[Tensor], worth: bool = True) -> bool:
+def is_fused(backend: Backend, known: bool, tensors: list[Tensor], least: int = 0) -> bool:
     """Whether the fused kernels do it: where they can, unless the backend says otherwise.
 
     Args:
         backend: What the layer was told.
         known: Whether there are kernels for the layer's activations.
         tensors: What the kernels would work on.
-        worth: Whether there is so much to do that "auto" prefers kernels, which take longer to call.
+        least: How many numbers the first tensor has when "auto" prefers kernels, which take longer to call.
     """
-    if backend == "reference" or (backend == "auto" and not worth):
+    if backend == "reference":
         return False
     possible = known and kernels.suits(*tensors)
+    if backend == "auto":
+        return possible and tensors[0].numel() >= least  # asked last: while exporting, a size is a symbol
     if backend == "fused" and not possible:
         raise UserError(
             'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '

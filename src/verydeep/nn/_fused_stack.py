@@ -36,11 +36,12 @@ class FusedStack(Stack):
         self._check(x, closed, first)
         weight, bias = self.weight, self.bias
         needs_grad = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
+        if not self._fused(x):
+            layers = tuple(layer for layer in range(first, self.depth) if layer not in closed)
+            return self._reference(x, layers, needs_grad and self.recompute)
         layers, numbers = _open(self.depth, frozenset(closed), first)
         if not layers:
             return x
-        if not self._fused(x):
-            return self._reference(x, layers, needs_grad and self.recompute)
         rows = x if x.dim() == 2 else x.reshape(-1, self.width)
         name = activation_name(self.activation)
         if needs_grad:
