@@ -214,3 +214,11 @@ def test_under_autocast_vmap_and_forward_derivatives_the_reference_does_it() -> 
     tangent = torch.func.jvp(module, (x,), (torch.ones_like(x),))[1]
     assert tangent.abs().sum() > 0
     torch.testing.assert_close(torch.func.jacrev(module)(x[0]), torch.autograd.functional.jacobian(module, x[0]))
+
+
+def test_a_stack_that_was_first_used_in_inference_mode_trains_afterwards() -> None:
+    module, x = make("coupled", 3, 1234), torch.randn(2, 3)  # a depth that no other test has used
+    with torch.inference_mode():
+        module(x)
+    module(x).sum().backward()
+    assert module.weight.grad is not None

@@ -96,8 +96,9 @@ def _open(depth: int, closed: frozenset[int], first: int) -> tuple[tuple[int, ..
 
 
 def layer_numbers(layers: tuple[int, ...]) -> Tensor:
-    """Layers as the kernels want them."""
-    return torch.tensor(layers, dtype=torch.int64)
+    """Layers as the kernels want them; kept from an evaluation, they must do for training too."""
+    with torch.inference_mode(False):
+        return torch.tensor(layers, dtype=torch.int64)
 
 
 def _segment(layers: int, recompute: bool) -> int:
