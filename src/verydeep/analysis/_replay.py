@@ -9,7 +9,7 @@ from verydeep.analysis._view import Closed, Pass, Unit, View
 from verydeep.nn import HighwayStack
 
 _MEMORY = 2**26  # bytes that one recorded batch may take: feature maps are faster in batches that fit into caches
-_LARGEST = 4000  # samples of a batch; more is not faster
+_LARGEST = 2000  # samples of a batch; larger records fall out of the cache
 
 
 class Record(Pass):
