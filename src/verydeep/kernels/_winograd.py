@@ -8,6 +8,8 @@ The four transforms are of one row of tiles, first along one axis, then along th
 between. A row of an image takes `row` bytes; the tiles' places lie `place` bytes apart.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from verydeep.kernels._ir import LANES, NUMBER, REGISTER, ZERO, Kernel, N, store
@@ -48,19 +50,24 @@ def _d_leave(g0: V, g1: V, g2: V, g3: V) -> tuple[V, ...]:
 
 def make_enter() -> Kernel:
     """`enter(image, row, rows, channels, across, v, place)`: B' d B of the 6 rows from `image` on."""
-    apply = make_strided_pass("winograd_enter_axis", 6, 6, _enter)
+    return _into_places("enter", 6, _enter)
+
+
+def _into_places(name: str, lines: int, formula: Callable[..., tuple[V, ...]]) -> Kernel:
+    """From so many rows of an image to the 36 places of its tiles: the formula down the columns, then along rows."""
+    apply = make_strided_pass(f"winograd_{name}_axis", lines, 6, formula)
 
     def emit(image: N, row: N, rows: N, channels: N, across: N, v: N, place: N) -> None:
-        apply(1, row // REGISTER, *_from(image, row, 6), *_from(rows, row, 6), *[0] * 12)
+        apply(1, row // REGISTER, *_from(image, row, lines), *_from(rows, row, 6), *[0] * (lines + 6))
         pixel = channels * NUMBER
 
         def along(i: N) -> None:
-            here, there = _from(rows + i * row, pixel, 6), _from(v + place * i * 6, place, 6)
-            apply(across, channels // LANES, *here, *there, *[pixel * 4] * 6, *[pixel] * 6)
+            here, there = _from(rows + i * row, pixel, lines), _from(v + place * i * 6, place, 6)
+            apply(across, channels // LANES, *here, *there, *[pixel * 4] * lines, *[pixel] * 6)
 
         each(_six(image), along)
 
-    return Kernel("winograd_enter", 7, emit)
+    return Kernel(f"winograd_{name}", 7, emit)
 
 
 def make_d_enter() -> Kernel:
@@ -104,19 +111,7 @@ def make_leave() -> Kernel:
 
 def make_d_leave() -> Kernel:
     """`d_leave(image, row, rows, channels, across, m, place)`: A g A' of the 4 rows from `image` on."""
-    apply = make_strided_pass("winograd_d_leave_axis", 4, 6, _d_leave)
-
-    def emit(image: N, row: N, rows: N, channels: N, across: N, m: N, place: N) -> None:
-        apply(1, row // REGISTER, *_from(image, row, 4), *_from(rows, row, 6), *[0] * 10)
-        pixel = channels * NUMBER
-
-        def along(i: N) -> None:
-            here, there = _from(rows + i * row, pixel, 4), _from(m + place * i * 6, place, 6)
-            apply(across, channels // LANES, *here, *there, *[pixel * 4] * 4, *[pixel] * 6)
-
-        each(_six(image), along)
-
-    return Kernel("winograd_d_leave", 7, emit)
+    return _into_places("d_leave", 4, _d_leave)
 
 
 def make_zero() -> Kernel:
