@@ -125,7 +125,8 @@ def _train(job: Job, data: Data) -> Outcome:
     def watch(metrics: dict[str, Any]) -> None:
         if os.getppid() != parent:
             raise EOFError
-        if job.epochs <= metrics["epoch"] < job.config.epochs:
+        diverged = metrics.get("train_loss") is None  # it ends by itself, and says so
+        if job.epochs <= metrics["epoch"] < job.config.epochs and not diverged:
             raise Paused
 
     while is_held(job.path / "lock"):  # by a process whose parent was killed, until the end of its epoch
