@@ -87,7 +87,7 @@ def make_backward(maps: int, activation: str) -> Kernel:
     with dx. Derivatives by weights are written, or added with `add`; those by biases are always added.
     """
     transposed, formula = make_product(by_row=False), _passes(maps, activation).backward
-    gradient, turn = _make_weight_gradient(), make_turn()
+    gradient, turn = make_weight_gradient(), make_turn()
 
     def emit(
         weight: N,
@@ -129,7 +129,7 @@ def make_backward(maps: int, activation: str) -> Kernel:
     return Kernel("backward", 12, emit, flush=True)
 
 
-def _make_weight_gradient() -> Kernel:
+def make_weight_gradient() -> Kernel:
     """`gradient(dz, dz_step, rows, padded, d_weight, width, m, samples, add)`: dz times x, over the real samples."""
     product = make_product(by_row=True)
 
