@@ -78,7 +78,7 @@ def make_classify() -> Kernel:
 def make_d_classify() -> Kernel:
     """`d_classify(weight, d_weight, d_bias, x, dy, dx, room, width, classes, vectors, samples, add)`: its derivatives.
 
-    The room takes dy as (class, sample), x as (sample, block) and padded rows of weights' derivatives.
+    The room takes dy as (class, sample), and x as (sample, block).
     """
     turn_all, turn, clear = make_turn_all(), make_turn(), make_clear()
     transposed, gradient = make_product(by_row=False), make_weight_gradient()
@@ -100,12 +100,11 @@ def make_d_classify() -> Kernel:
     ) -> None:
         row, wide = vectors * REGISTER, (width + LANES - 1) // LANES
         rows = room + classes * row
-        padded = rows + vectors * wide * (REGISTER * LANES)
         turn_all(dy, classes * NUMBER, room, row, samples, classes)
         clear(room + samples * NUMBER, row, classes, vectors * LANES - samples)
         sums(classes, vectors, room, d_bias)
         transposed(weight, width * NUMBER, room, row, dx, row, width, classes, vectors, 0)
         turn(x, row, rows, wide * REGISTER, wide, vectors)
-        gradient(room, row, rows, padded, d_weight, width, classes, samples, add)
+        gradient(room, row, rows, d_weight, width, classes, samples, add)
 
     return Kernel("d_classify", 12, emit, flush=True)

@@ -69,7 +69,7 @@ class Ends:
     def d_room(self, lead: int, lanes: int) -> int:
         """How many numbers the classifier's backward pass works in."""
         wide = -(-self.width // lanes) * lanes
-        return self.classes * lead + lead * wide + self.classes * wide
+        return self.classes * lead + lead * wide
 
 
 def _addresses(parameters: Parameters) -> tuple[int, int]:

@@ -205,9 +205,9 @@ class Stack:
         return max(self._derivatives(plan.longest, lanes) + again, ends)
 
     def _derivatives(self, lead: int, lanes: int) -> int:
-        """D and dz, x as rows of samples, and padded rows of weights' derivatives."""
+        """D and dz, and x as rows of samples."""
         wide = -(-self.width // lanes) * lanes
-        return (1 + self.maps) * self.width * lead + lead * wide + self.maps * self.width * wide
+        return (1 + self.maps) * self.width * lead + lead * wide
 
     def _enter(self, x: Tensor, matrix: int, chunk: Chunk, room: int) -> list[Call]:
         """Fill the first layer's memory."""
