@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_SHORTEST = 0.05  # seconds of one turn: many steps after each other, as in training, find their data in the cache
+_SHORTEST = 0.2  # seconds of one turn: many steps after each other, as in training, find their data in the cache
 
 
 def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ make_pass  a formula for every number of matrices, each loaded and stored once
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, reduce
 
 from llvmlite import ir
 
@@ -31,6 +31,7 @@ from verydeep.kernels._ir import (
 )
 from verydeep.kernels._vector import V
 
+_TOGETHER = 2  # registers that a formula works on at a time
 _SUMS = 12 if REGISTERS == 16 else 24  # registers that hold a tile's sums; the others hold what is multiplied
 
 
@@ -234,14 +235,23 @@ def make_pass(name: str, inputs: int, numbers: int, outputs: int, formula: Calla
             start = i * vectors * REGISTER
             fixed = [V(builder, broadcast(builder, load_number(number + i * NUMBER))) for number in constants]
 
-            def vector(n: N, totals: list[Value]) -> Sequence[Value]:
-                at = start + n * REGISTER
-                results = formula(*(V(builder, load(matrix + at)) for matrix in matrices), *fixed)
-                for target, result in zip(targets, results[:outputs], strict=True):
-                    store(result.value, target + at)
-                return [builder.fadd(t, r.value) for t, r in zip(totals, results[outputs:], strict=True)]
+            def some(first: N, count: N, together: int, totals: list[Value]) -> list[Value]:
+                def turn(n: N, totals: list[Value]) -> Sequence[Value]:
+                    places = [start + (first + n * together + i) * REGISTER for i in range(together)]
+                    read = [V(builder, *(load(matrix + at) for at in places)) for matrix in matrices]
+                    results = formula(*read, *fixed)
+                    for target, result in zip(targets, results[:outputs], strict=True):
+                        for register, at in zip(result.registers, places, strict=True):
+                            store(register, target + at)
+                    added = zip(totals, results[outputs:], strict=True)
+                    return [reduce(builder.fadd, result.registers, total) for total, result in added]
 
-            totals = repeat(vectors, [ZERO] * sums, vector)
+                return repeat(count, totals, turn)
+
+            turns = vectors // _TOGETHER
+            done = turns * _TOGETHER
+            totals = some(turns - turns, turns, _TOGETHER, [ZERO] * sums)
+            totals = some(done, vectors - done, 1, totals)
             for total, address in zip(totals, addresses[len(addresses) - sums :], strict=True):
                 _add_lanes(total, address + i * NUMBER)
             return ()

@@ -54,12 +54,12 @@ def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
 
 def _exp_of_twice(z: V) -> V:
     """exp(2 z) - 1, as far as tanh is not 1 to rounding."""
-    return expm1((z * 2.0).between(-20.0, 20.0))
+    return expm1(z.between(-10.0, 10.0), 2.0)
 
 
 def _one_and_exp(z: V) -> V:
     """1 + exp(-z)."""
-    return expm1((z * -1.0).between(-87.0, -_SHUT)) + 2.0
+    return expm1(z.between(_SHUT, 87.0), -1.0) + 2.0
 
 
 def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:

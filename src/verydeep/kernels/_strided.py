@@ -24,7 +24,8 @@ def make_strided_pass(name: str, inputs: int, outputs: int, formula: Callable[..
             def vector(n: N) -> None:
                 values = [V(n.builder, load(start + n * REGISTER)) for start in starts[:inputs]]
                 for target, result in zip(starts[inputs:], formula(*values), strict=True):
-                    store(result.value, target + n * REGISTER)
+                    (register,) = result.registers
+                    store(register, target + n * REGISTER)
 
             each(vectors, vector)
 
