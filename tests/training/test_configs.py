@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from verydeep.cli._train import read_config
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
-from verydeep.training import TrainConfig, make_model
+from verydeep.training import TrainConfig, make_model, read_config
 from verydeep.training._optim import make_optimiser
 
 FOLDER = Path(__file__).parents[2] / "configs"

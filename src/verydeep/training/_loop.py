@@ -7,6 +7,7 @@ augmentation, dropout and the learning rate. So a run that was killed continues 
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from verydeep.data import Batches, Dataset
 from verydeep.errors import UserError
 from verydeep.models import save_weights
+from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training._evaluate import evaluate, losses
 from verydeep.training._interrupt import Interrupt
@@ -46,7 +48,9 @@ class Trainer:
             world_size=world.size,
         )
         self.optimiser = make_optimiser(model, config.optim)
-        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser)
+        self.average = Average(model, config.average * len(self.batches)) if config.average is not None else None
+        self.more = self.average.tensors if self.average is not None else {}
+        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser, self.more)
         self.gradients = FlatGradients(model, world)
         self.forward = self._forward()
         self.totals = self._totals()
@@ -90,7 +94,7 @@ class Trainer:
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            found = losses(self._logits(x.to(device)), y.to(device))
+            found = losses(self._logits(x.to(device)), y.to(device), config.label_smoothing)
             (found[0] / self.batches.size(position.batch)).backward()
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
@@ -98,6 +102,8 @@ class Trainer:
             if config.optim.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
             self.optimiser.step()
+            if self.average is not None:
+                self.average.follow(position.epoch * len(self.batches) + position.batch)
 
             totals += found.detach()
             position.batch += 1
@@ -113,7 +119,7 @@ class Trainer:
 
     def measure(self) -> dict[str, Any]:
         """What is known after an epoch."""
-        self.world.mean_buffers(self.model)
+        self._mean_buffers()
         loss, correct = self.world.total(self.totals.clone()).tolist()
         seen = min(self.position.batch * self.config.batch_size, len(self.dataset.train))
         metrics = {
@@ -126,7 +132,8 @@ class Trainer:
         for name, wanted in splits.items():
             split = getattr(self.dataset, name)
             if wanted and split is not None and not self.position.diverged:
-                result = evaluate(self.model, split, self.world, self.forward)
+                with self._averaged():
+                    result = evaluate(self.model, split, self.world, self.forward)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
                 self.position.diverged |= not math.isfinite(result.loss)  # by the epoch's last update
         self._tick()
@@ -144,18 +151,19 @@ class Trainer:
         if self.world.rank == 0:
             self.run.append(metrics)
             if best or (self.dataset.valid is None and not position.diverged):
-                save_weights(self.model, self.run.path / "model.safetensors")
+                with self._averaged():
+                    save_weights(self.model, self.run.path / "model.safetensors")
         self.save()
         self.report.epoch(metrics)
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.world.mean_buffers(self.model)
+        self._mean_buffers()
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)
         self._tick()
         if self.world.rank == 0:
-            save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position)
+            save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position, self.more)
         self.saved = time.perf_counter()
 
     def _tick(self) -> None:
@@ -163,6 +171,17 @@ class Trainer:
         now = time.perf_counter()
         self.position.seconds += now - self.ticked
         self.ticked = now
+
+    def _mean_buffers(self) -> None:
+        """What the processes have seen, each its own part, in the weights and in their average."""
+        self.world.mean_buffers(self.model)
+        if self.average is not None:
+            with self.average.in_place():
+                self.world.mean_buffers(self.model)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The model as it is measured and kept."""
+        return self.average.in_place() if self.average is not None else nullcontext()
 
     def _logits(self, x: Tensor) -> Tensor:
         logits = self.forward(x)
