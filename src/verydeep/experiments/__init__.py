@@ -11,27 +11,43 @@ from verydeep.experiments._fig1_table import Row, best_curves, mean_curves, rati
 from verydeep.experiments._fig1_text import claim, fig1_text, table_lines
 from verydeep.experiments._halving import Task, eliminated, epochs_left, participants, tasks
 from verydeep.experiments._pair import Epoch, Step, train_side_by_side
+from verydeep.experiments._recipes import Recipe, config_folder, read_recipe
+from verydeep.experiments._results_page import page_path, results_page, write_page
+from verydeep.experiments._tables import ENTRIES, LOGS, TABLES, Entry, chosen_entries
+from verydeep.experiments._tables_results import Curve, TableResult
+from verydeep.experiments._tables_run import Tables
+from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
 
 __all__ = [
+    "ENTRIES",
     "HALVING",
+    "LOGS",
     "NETWORKS",
     "QUICK",
+    "TABLES",
+    "Curve",
+    "Entry",
     "Epoch",
     "Fig1",
     "Influence",
     "Network",
     "Protocol",
+    "Recipe",
     "Results",
     "Row",
     "Stage",
     "Step",
+    "TableResult",
+    "Tables",
     "Task",
     "Trial",
     "bench_table",
     "bench_tasks",
     "best_curves",
     "chosen",
+    "chosen_entries",
     "claim",
+    "config_folder",
     "demo_configs",
     "demo_data",
     "eliminated",
@@ -41,16 +57,23 @@ __all__ = [
     "influences",
     "limited",
     "load_results",
+    "log_lines",
     "mean_curves",
+    "page_path",
     "participants",
     "ratio",
+    "read_recipe",
+    "read_results",
     "recommended_gate_bias",
+    "results_page",
     "run_bench",
     "settings_of",
     "strict",
     "table",
     "table_lines",
+    "tables_lines",
     "tasks",
     "train_side_by_side",
     "verdict",
+    "write_page",
 ]
