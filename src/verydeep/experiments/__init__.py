@@ -17,6 +17,10 @@ from verydeep.experiments._tables import ENTRIES, LOGS, TABLES, Entry, chosen_en
 from verydeep.experiments._tables_results import Curve, TableResult
 from verydeep.experiments._tables_run import Tables
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
+from verydeep.experiments._variations import STUDIES, Study, Variation
+from verydeep.experiments._variations_run import Scores, VariationStudy
+from verydeep.experiments._variations_text import pooled_spread, recipe_page, score_lines
+from verydeep.experiments._variations_text import verdict as variation_verdict
 
 __all__ = [
     "ENTRIES",
@@ -24,6 +28,7 @@ __all__ = [
     "LOGS",
     "NETWORKS",
     "QUICK",
+    "STUDIES",
     "TABLES",
     "Curve",
     "Entry",
@@ -35,12 +40,16 @@ __all__ = [
     "Recipe",
     "Results",
     "Row",
+    "Scores",
     "Stage",
     "Step",
+    "Study",
     "TableResult",
     "Tables",
     "Task",
     "Trial",
+    "Variation",
+    "VariationStudy",
     "bench_table",
     "bench_tasks",
     "best_curves",
@@ -61,12 +70,15 @@ __all__ = [
     "mean_curves",
     "page_path",
     "participants",
+    "pooled_spread",
     "ratio",
     "read_recipe",
     "read_results",
+    "recipe_page",
     "recommended_gate_bias",
     "results_page",
     "run_bench",
+    "score_lines",
     "settings_of",
     "strict",
     "table",
@@ -74,6 +86,7 @@ __all__ = [
     "tables_lines",
     "tasks",
     "train_side_by_side",
+    "variation_verdict",
     "verdict",
     "write_page",
 ]
