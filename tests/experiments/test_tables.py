@@ -26,8 +26,10 @@ from verydeep.experiments import (
     tables_lines,
 )
 from verydeep.experiments import _recipes as recipes
+from verydeep.models import create_model
 from verydeep.models._cards import CARDS
 from verydeep.training import Run
+from verydeep.training._hints import _regressor
 
 ROOT = Path(__file__).parents[2]
 NAMED = {entry.name: entry for entry in ENTRIES if entry.name}
@@ -222,3 +224,25 @@ def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
     run = Run.load(tmp_path / "pieces" / "runs" / "tables" / "highway-a-fast" / "seed-0")
     assert run.summary is not None
     assert [line["test_accuracy"] for line in run.metrics] == whole
+
+
+def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
+    (task,) = study.tasks()
+    assert not study.taught(task)
+    teacher = tmp_path / "runs" / "maxout-fast" / "seed-0"
+    assert study.configs[task.entry].distill.teacher == str(teacher)
+    teacher.mkdir(parents=True)
+    (teacher / "summary.json").write_text("{}")
+    assert study.taught(task)
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path / "quick")]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    assert "wait for their teacher, maxout" in capsys.readouterr().out
+
+
+def test_the_hints_layers_have_shapes_that_fit() -> None:
+    for name, maps in (("fitnet-a-hints", 32), ("fitnet-b-hints", 80)):
+        config = read_recipe(name, "fast")
+        student, teacher = create_model(config.model.name), create_model("maxout")
+        regressor = _regressor(student, teacher, config.distill)
+        assert regressor.weight.shape == (192, maps, 2, 2)

@@ -41,6 +41,7 @@ NAMES = {
     *(f"highway{depth}-mnist" for depth in (10, 20, 50, 100, 1000)),
     *(f"plain{depth}-mnist" for depth in (10, 20, 50, 100)),
     *("figures-mnist", "figures-cifar100"),
+    *("fitnet-a-hints", "fitnet-b-hints"),
     *("fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"),
     *("nin", "all-cnn-c", "resnet-110", "highway-110"),
 }
@@ -108,7 +109,10 @@ def test_settings_are_those_of_the_authors_code(name: str) -> None:
     assert model.config.gate_bias == expected["bias"]
 
 
-@pytest.mark.parametrize("name", ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b", "maxout"])
+@pytest.mark.parametrize(
+    "name",
+    ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b", "fitnet-a-hints", "fitnet-b-hints", "maxout"],
+)
 def test_networks_of_table_2_are_trained_like_those_of_table_3(name: str) -> None:
     config, other = read(name), read("highway-19-nin-cifar10")
     assert (config.optim, config.schedule, config.data) == (other.optim, other.schedule, other.data)

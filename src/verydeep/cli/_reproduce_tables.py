@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
     """Train as long as there is time, then write and print what there is."""
     from verydeep.cli._reproduce_view import make_view
+    from verydeep.experiments import TEACHER
 
     results = options.results or Path("runs/quick" if options.quick else "results")
     study = _study(options, tables, results)
@@ -28,6 +29,8 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
             study.train(options.root, interrupt, seconds, view.epoch)
         finally:
             view.close()
+        if not interrupt.requested and not all(map(study.taught, study.waiting)):
+            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe")
     _write(study, tables, results)
 
 

@@ -13,7 +13,7 @@ from verydeep.experiments._halving import Task, eliminated, epochs_left, partici
 from verydeep.experiments._pair import Epoch, Step, train_side_by_side
 from verydeep.experiments._recipes import Recipe, config_folder, read_recipe
 from verydeep.experiments._results_page import page_path, results_page, write_page
-from verydeep.experiments._tables import ENTRIES, LOGS, TABLES, Entry, chosen_entries
+from verydeep.experiments._tables import ENTRIES, LOGS, TABLES, TEACHER, Entry, chosen_entries
 from verydeep.experiments._tables_results import Curve, TableResult
 from verydeep.experiments._tables_run import Tables
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
@@ -30,6 +30,7 @@ __all__ = [
     "QUICK",
     "STUDIES",
     "TABLES",
+    "TEACHER",
     "Curve",
     "Entry",
     "Epoch",

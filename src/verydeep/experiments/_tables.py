@@ -56,9 +56,9 @@ ENTRIES = (
     Entry(_ONE, "Maxout", "MNIST", "420K", "99.55"),
     Entry(_ONE, "DSN", "MNIST", "350K", "99.61"),
     Entry(_TWO, "Teacher (maxout), 5 layers", "CIFAR-10", "~9M", "90.18", "maxout"),
-    Entry(_TWO, "FitNet A (hints), 11 layers", "CIFAR-10", "~250K", "89.01"),
+    Entry(_TWO, "FitNet A (hints), 11 layers", "CIFAR-10", "~250K", "89.01", "fitnet-a-hints"),
     Entry(_TWO, "FitNet A (backpropagation)", "CIFAR-10", "~250K", "", "fitnet-a"),
-    Entry(_TWO, "FitNet B (hints), 19 layers", "CIFAR-10", "~2.5M", "91.61"),
+    Entry(_TWO, "FitNet B (hints), 19 layers", "CIFAR-10", "~2.5M", "91.61", "fitnet-b-hints"),
     Entry(_TWO, "FitNet B (backpropagation)", "CIFAR-10", "~2.5M", "", "fitnet-b"),
     Entry(_TWO, "Highway A, 11 layers", "CIFAR-10", "~236K", "89.18", "highway-a"),
     Entry(_TWO, "Highway B, 19 layers", "CIFAR-10", "~2.3M", "92.46 (92.28 ± 0.16)", "highway-b", 5),
@@ -76,6 +76,7 @@ ENTRIES = (
     Entry(_THREE, "All-CNN", "CIFAR-100", "", "66.29"),
     Entry(_THREE, "Highway, 19 layers", "CIFAR-100", "", "67.76 (67.61 ± 0.15)", "highway-19-nin-cifar100", 5),
 )
+TEACHER = "maxout"  # of the rows with hints
 
 _EPOCHS = (1, 2, 10, 20, 50, 100, 200, 201, 250, 300, 301, 350, 400)
 _CIFAR10 = (33.84, 40.82, 68.97, 77.14, 84.52, 85.92, 86.94, 90.38, 91.56, 90.89, 92.11, 92.07, 92.14)

@@ -101,4 +101,4 @@ class TableResult:
 
 def shared(config: TrainConfig) -> TrainConfig:
     """What all seeds and machines have in common."""
-    return replace(config, seed=0, device="auto", threads=None)
+    return replace(config, seed=0, device="auto", threads=None, distill=replace(config.distill, teacher=None))

@@ -13,7 +13,7 @@ import torch
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe, read_recipe
-from verydeep.experiments._tables import Entry
+from verydeep.experiments._tables import TEACHER, Entry
 from verydeep.experiments._tables_results import TableResult, shared
 from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._time import hours
@@ -66,6 +66,7 @@ class Tables:
             self.workers = 1
         if self.quick:
             self.entries = tuple(entry for entry in self.entries if entry.quick)
+        self.waiting: list[Task] = []
         self.configs = {entry: self._config(entry) for entry in self.entries}
         self.found = {entry: TableResult(self.results, entry, self.recipe) for entry in self.entries}
 
@@ -86,13 +87,15 @@ class Tables:
                 self.found[entry].start(config)
                 busy = f"{entry.name} is being trained by another process"
                 held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
-            waiting, taken = self.tasks(), dict[Path, Task]()
+            self.waiting = waiting = self.tasks()
+            taken: dict[Path, Task] = {}
             workers = min(self.workers, len(waiting))
 
             def next_job() -> Job | None:
-                if not waiting:
+                task = next(filter(self.taught, waiting), None)
+                if task is None:
                     return None
-                task = waiting.pop(0)
+                waiting.remove(task)
                 taken[self.path(task)] = task
                 self._check(task)
                 return Job(self._seeded(task), self.path(task), task.epochs)
@@ -125,10 +128,19 @@ class Tables:
         total = sum(self.found[task.entry].left(task.seed, task.epochs) * cost[task.entry] for task in tasks)
         return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
 
+    def taught(self, task: Task) -> bool:
+        """Whether a row's teacher has ended, if it has one."""
+        teacher = self.configs[task.entry].distill.teacher
+        return teacher is None or (Path(teacher) / "summary.json").exists()
+
     def _config(self, entry: Entry) -> TrainConfig:
         config = read_recipe(entry.name, self.recipe)
+        if config.distill.teacher is not None:
+            teacher = self.runs / f"{TEACHER}-{self.recipe}" / "seed-0"
+            config = replace(config, distill=replace(config.distill, teacher=str(teacher)))
         if self.quick:
-            return replace(config, data=DataConfig("digits"), epochs=_QUICK_EPOCHS)
+            hints = replace(config.distill, hint_epochs=min(1, config.distill.hint_epochs))
+            return replace(config, data=DataConfig("digits"), epochs=_QUICK_EPOCHS, distill=hints)
         return config
 
     def _seeded(self, task: Task) -> TrainConfig:

@@ -109,6 +109,38 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
+class DistillConfig:
+    """Learning from a teacher, as FitNets do; without one, from labels alone.
+
+    Attributes:
+        teacher: The folder of a finished run on the same data.
+        hint_epochs: So many of the first epochs train the layers up to `guided` to give what the teacher's `hint` layer
+            gives.
+        hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
+        guided: A layer of the student.
+        temperature: Softens the answers of teacher and student.
+        weight: Of the teacher's answers beside the labels, at the beginning.
+        final_weight: At the end.
+    """
+
+    teacher: str | None = None
+    hint_epochs: int = 0
+    hint: str | None = None
+    guided: str | None = None
+    temperature: float = 3.0
+    weight: float = 4.0
+    final_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require("distill.hint_epochs", self.hint_epochs, self.hint_epochs >= 0, "0 or more")
+        _require("distill.temperature", self.temperature, self.temperature > 0, "more than 0")
+        _require("distill.weight", self.weight, self.weight >= 0, "0 or more")
+        _require("distill.final_weight", self.final_weight, self.final_weight >= 0, "0 or more")
+        if self.hint_epochs and (self.hint is None or self.guided is None):
+            raise UserError("distill.hint_epochs needs distill.hint and distill.guided: which layers learn which hint")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """A training run.
 
@@ -117,6 +149,7 @@ class TrainConfig:
         model: Which network.
         optim: How weights are updated.
         schedule: How the learning rate changes.
+        distill: Whether and how a teacher helps.
         epochs: How often the training set is seen.
         batch_size: Samples of one update, over all processes together.
         seed: Decides initial weights, the order of samples, augmentation and dropout.
@@ -139,6 +172,7 @@ class TrainConfig:
     model: ModelConfig = ModelConfig()
     optim: OptimConfig = OptimConfig()
     schedule: ScheduleConfig = ScheduleConfig()
+    distill: DistillConfig = DistillConfig()
     epochs: int = 10
     batch_size: int = 100
     seed: int = 0
@@ -165,6 +199,10 @@ class TrainConfig:
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
+        hints = self.distill.hint_epochs
+        _require("distill.hint_epochs", hints, hints < self.epochs, f"fewer than all {self.epochs} epochs")
+        if hints and self.patience is not None:
+            raise UserError("patience and distill.hint_epochs do not go together: hints come before accuracy")
 
 
 def read_config(path: Path) -> TrainConfig:

@@ -18,13 +18,16 @@ from verydeep.errors import UserError
 from verydeep.models import save_weights
 from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
-from verydeep.training._evaluate import evaluate, losses
+from verydeep.training._evaluate import evaluate
+from verydeep.training._hints import Distillation
 from verydeep.training._interrupt import Interrupt
-from verydeep.training._optim import make_optimiser, set_rate
+from verydeep.training._objective import Objective, stage
+from verydeep.training._optim import add_parameters, make_optimiser, set_rate
 from verydeep.training._report import Report
 from verydeep.training._run import Run
 from verydeep.training._schedule import rate
 from verydeep.training._seed import seed_step
+from verydeep.training._teacher import load_teacher
 from verydeep.training._world import FlatGradients, World
 
 Status = Literal["finished", "stopped early", "diverged", "interrupted"]
@@ -47,12 +50,15 @@ class Trainer:
             rank=world.rank,
             world_size=world.size,
         )
+        self.forward = self._forward()
+        self.objective = self._objective()
         self.optimiser = make_optimiser(model, config.optim)
+        if self.objective.extra is not None:
+            add_parameters(self.optimiser, self.objective.extra, config.optim)
         self.average = Average(model, config.average * len(self.batches)) if config.average is not None else None
-        self.more = self.average.tensors if self.average is not None else {}
+        self.more = self.objective.tensors | (self.average.tensors if self.average is not None else {})
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser, self.more)
         self.gradients = FlatGradients(model, world)
-        self.forward = self._forward()
         self.totals = self._totals()
         self.ticked = self.saved = time.perf_counter()
         self.stopping = False
@@ -88,13 +94,16 @@ class Trainer:
         config, position, device = self.config, self.position, self.world.device
         self.model.train()
         totals = self.totals
+        first, length = stage(config, position.epoch)
+        if position.epoch == first and position.batch == 0:
+            self.optimiser.state.clear()  # nothing is there before the first stage, and the second starts afresh
         for x, y in self.batches.epoch(position.epoch, position.batch):
-            progress = (position.epoch + position.batch / len(self.batches)) / config.epochs
-            set_rate(self.optimiser, rate(config.schedule, position.epoch, progress))
+            progress = (position.epoch - first + position.batch / len(self.batches)) / length
+            set_rate(self.optimiser, rate(config.schedule, position.epoch - first, progress))
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            found = losses(self._logits(x.to(device)), y.to(device), config.label_smoothing)
+            found = self.objective(x.to(device), y.to(device), position, progress)
             (found[0] / self.batches.size(position.batch)).backward()
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
@@ -200,13 +209,31 @@ class Trainer:
         mean = loss.item() / samples
         return not mean < self.config.explosion * math.log(max(len(self.dataset.classes), 2))
 
+    def _objective(self) -> Objective:
+        if self.config.distill.teacher is None:
+            if self.config.distill.hint_epochs:
+                raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
+            return Objective(self.config, self._logits)
+        if self.world.size > 1:
+            raise UserError("learning from a teacher is for one process; start it without torchrun")
+        teacher = load_teacher(self.config, len(self.dataset.classes)).to(self.world.device)
+        objective = Distillation(self.config, self._logits, self.model, teacher, self._precision)
+        if objective.extra is not None:
+            objective.extra.to(self.world.device)
+        return objective
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.config.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.world.device.type, torch.bfloat16)
+
     def _forward(self) -> Callable[[Tensor], Tensor]:
         model: Callable[[Tensor], Tensor] = torch.compile(self.model) if self.config.compile else self.model
         if self.config.precision == "float32":
             return model
 
         def in_bfloat16(x: Tensor) -> Tensor:
-            with torch.autocast(self.world.device.type, torch.bfloat16):
+            with self._precision():
                 return model(x)
 
         return in_bfloat16
