@@ -9,6 +9,7 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._reproduce_tables import read_seeds
+from verydeep.cli._reproduce_view import Bar, Lines
 from verydeep.errors import UserError
 from verydeep.experiments import (
     ENTRIES,
@@ -246,3 +247,26 @@ def test_the_hints_layers_have_shapes_that_fit() -> None:
         student, teacher = create_model(config.model.name), create_model("maxout")
         regressor = _regressor(student, teacher, config.distill)
         assert regressor.weight.shape == (192, maps, 2, 2)
+
+
+@pytest.mark.parametrize("view", [Lines, Bar])
+def test_every_epoch_is_shown_with_the_time_left(
+    view: type[Lines], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    study = Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
+    shown = view(study)
+    line = {
+        "epoch": 10,
+        "lr": 0.1,
+        "loss": 1.5,
+        "accuracy": 0.5,
+        "test_loss": 1.4,
+        "test_accuracy": 0.5,
+        "seconds": 600,
+    }
+    shown.epoch(study.tasks()[0], line)
+    shown.close()
+    said = capsys.readouterr().out
+    assert "highway-a seed 0  epoch 10/40" in said
+    assert view is Bar or "; 30 min left" in said

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,7 +21,7 @@ from verydeep.experiments._time import hours
 from verydeep.files import read_json
 from verydeep.lock import alone
 from verydeep.models import create_model, multiply_adds
-from verydeep.training import Interrupt, Run, TrainConfig
+from verydeep.training import Interrupt, ModelConfig, Run, TrainConfig
 
 Tell = Callable[["Task", dict[str, Any]], None]
 _QUICK_EPOCHS = 2
@@ -123,8 +124,10 @@ class Tables:
         tasks = self.tasks()
         if tasks and not known:
             return "no epoch measured yet"
-        each = median(seconds / _products(self.configs[entry]) for entry, seconds in known.items()) if known else 0.0
-        cost = {entry: known.get(entry, each * _products(self.configs[entry])) for entry in self.entries}
+        each = (
+            median(seconds / _products(self.configs[entry].model) for entry, seconds in known.items()) if known else 0.0
+        )
+        cost = {entry: known.get(entry, each * _products(self.configs[entry].model)) for entry in self.entries}
         total = sum(self.found[task.entry].left(task.seed, task.epochs) * cost[task.entry] for task in tasks)
         return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
 
@@ -165,7 +168,8 @@ def epoch_seconds(result: TableResult) -> float | None:
     return median(times) if times else None
 
 
-def _products(config: TrainConfig) -> float:
+@cache
+def _products(model: ModelConfig) -> float:
     """Multiply-adds for a sample."""
     with torch.device("meta"):
-        return multiply_adds(create_model(config.model.name, **config.model.overrides()))
+        return multiply_adds(create_model(model.name, **model.overrides()))
