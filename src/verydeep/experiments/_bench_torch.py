@@ -49,12 +49,13 @@ class TorchCompetitor:
     """A network with torch's cross-entropy and momentum SGD; `fused` is the update that our trainer takes."""
 
     def __init__(self, model: nn.Module, fused: bool = False) -> None:
-        self.model = model
-        self.optimiser = torch.optim.SGD(model.parameters(), LR, MOMENTUM, fused=fused)
+        self.model, self.parameters = model, list(model.parameters())
+        self.optimiser = torch.optim.SGD(self.parameters, LR, MOMENTUM, fused=fused)
         self.compile_seconds = 0.0
 
     def train(self, x: Tensor, y: Tensor) -> None:
-        self.optimiser.zero_grad()
+        for parameter in self.parameters:
+            parameter.grad = None
         F.cross_entropy(self.model(x), y).backward()
         self.optimiser.step()
 

@@ -39,20 +39,23 @@ def make_product(by_row: bool) -> Kernel:
 
     c has m rows of so many vectors, its rows are `c_step` bytes apart, as those of b `b_step`. Numbers of a row of a
     lie side by side and its rows `step` bytes apart when `by_row`; otherwise the other way round.
+
+    Columns are written from right to left, and in each the rows from first to last: a row whose last vector reaches
+    into the next one is mended by that.
     """
     panels = {vectors: _panel(vectors, by_row) for vectors in (3, 2, 1)}
 
     def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, vectors: N, add: N) -> None:
-        done = vectors - vectors
-        for wide, count in _columns(vectors):
+        left = vectors
+        for wide, count in reversed(_columns(vectors)):
 
-            def panel(i: N, _: list[Value], wide: int = wide, done: N = done) -> Sequence[Value]:
-                at = (done + i * wide) * REGISTER
+            def panel(i: N, _: list[Value], wide: int = wide, left: N = left) -> Sequence[Value]:
+                at = (left - (i + 1) * wide) * REGISTER
                 panels[wide](a, step, b + at, b_step, c + at, c_step, m, k, add)
                 return ()
 
             repeat(count, [], panel)
-            done = done + count * wide
+            left = left - count * wide
 
     return Kernel(f"product_{_name(by_row)}", 10, emit)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verydeep.kernels import _formulas as f
-from verydeep.kernels._blocks import make_pass, make_product, make_turn
+from verydeep.kernels._blocks import make_clear, make_pass, make_product, make_turn
 from verydeep.kernels._ir import (
     LANES,
     NUMBER,
@@ -21,10 +21,8 @@ from verydeep.kernels._ir import (
     Value,
     load,
     load_index,
-    load_number,
     repeat,
     store,
-    store_number,
 )
 
 
@@ -87,7 +85,7 @@ def make_backward(maps: int, activation: str) -> Kernel:
     with dx. Derivatives by weights are written, or added with `add`; those by biases are always added.
     """
     transposed, formula = make_product(by_row=False), _passes(maps, activation).backward
-    gradient, turn = _make_weight_gradient(), make_turn()
+    gradient, turn = make_weight_gradient(), make_turn()
 
     def emit(
         weight: N,
@@ -107,7 +105,6 @@ def make_backward(maps: int, activation: str) -> Kernel:
         matrix, wide = width * row, (width + LANES - 1) // LANES
         d, dz = scratch, [scratch + matrix * (1 + i) for i in range(maps)]
         samples_rows = scratch + matrix * (1 + maps)  # x as (sample, block)
-        padded = samples_rows + vectors * wide * (REGISTER * LANES)  # where d_weight's rows are whole registers
 
         def layer(n: N, _: list[Value]) -> Sequence[Value]:
             place = count - n - 1
@@ -121,7 +118,7 @@ def make_backward(maps: int, activation: str) -> Kernel:
                 formula(width, vectors, d, here, *states, d, *dz, *db)
             transposed(w, width * NUMBER, dz[0], row, d, row, width, width * maps, vectors, int(maps > 1))
             turn(here, row, samples_rows, wide * REGISTER, wide, vectors)
-            gradient(dz[0], row, samples_rows, padded, dw, width, width * maps, samples, add)
+            gradient(dz[0], row, samples_rows, dw, width, width * maps, samples, add)
             return ()
 
         repeat(count, [], layer)
@@ -129,50 +126,21 @@ def make_backward(maps: int, activation: str) -> Kernel:
     return Kernel("backward", 12, emit, flush=True)
 
 
-def _make_weight_gradient() -> Kernel:
-    """`gradient(dz, dz_step, rows, padded, d_weight, width, m, samples, add)`: dz times x, over the real samples."""
-    product = make_product(by_row=True)
+def make_weight_gradient() -> Kernel:
+    """`gradient(dz, dz_step, rows, d_weight, width, m, samples, add)`: dz times x, over the real samples.
 
-    def emit(dz: N, dz_step: N, rows: N, padded: N, d_weight: N, width: N, m: N, samples: N, add: N) -> None:
+    Rows of d_weight follow each other without padding. The last register of each reaches into the next row, which comes
+    later or, where it is added to, is given zeros; what lies behind the last row is put back.
+    """
+    product, clear = make_product(by_row=True), make_clear()
+
+    def emit(dz: N, dz_step: N, rows: N, d_weight: N, width: N, m: N, samples: N, add: N) -> None:
         builder, wide = dz.builder, (width + LANES - 1) // LANES
-        step = wide * REGISTER
-        with builder.if_else(wide * LANES == width) as (whole, ragged):
-            with whole:
-                product(dz, dz_step, rows, step, d_weight, step, m, samples, wide, add)
-            with ragged:
-                product(dz, dz_step, rows, step, padded, step, m, samples, wide, 0)
-                _copy_rows(padded, step, d_weight, width, m, add)
+        step, end = wide * REGISTER, d_weight + m * width * NUMBER
+        behind = load(end)
+        with builder.if_then(builder.not_(add == 0)):
+            clear(rows + width * NUMBER, step, samples, wide * LANES - width)
+        product(dz, dz_step, rows, step, d_weight, width * NUMBER, m, samples, wide, add)
+        store(behind, end)
 
-    return Kernel("weight_gradient", 9, emit)
-
-
-def _copy_rows(source: N, step: N, target: N, width: N, rows: N, add: N) -> None:
-    """The first `width` numbers of each row, one row after the other: whole registers, then single numbers."""
-    builder, whole = source.builder, width // LANES
-
-    def copy(adding: bool) -> None:
-        def row(i: N, _: list[Value]) -> Sequence[Value]:
-            start, to = source + i * step, target + i * width * NUMBER
-
-            def register(j: N, _: list[Value]) -> Sequence[Value]:
-                at, value = to + j * REGISTER, load(start + j * REGISTER)
-                store(builder.fadd(load(at), value) if adding else value, at)
-                return ()
-
-            def number(j: N, _: list[Value]) -> Sequence[Value]:
-                at, value = to + j * NUMBER, load_number(start + j * NUMBER)
-                store_number(builder.fadd(load_number(at), value) if adding else value, at)
-                return ()
-
-            repeat(whole, [], register)
-            start, to = start + whole * REGISTER, to + whole * REGISTER
-            repeat(width - whole * LANES, [], number)
-            return ()
-
-        repeat(rows, [], row)
-
-    with builder.if_else(add == 0) as (new, more):
-        with new:
-            copy(False)
-        with more:
-            copy(True)
+    return Kernel("weight_gradient", 8, emit)

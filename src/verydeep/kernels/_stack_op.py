@@ -1,10 +1,12 @@
 """The fused stack as two torch operators, `verydeep::stack` and its backward pass."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from verydeep.kernels._ends_run import Ends
 from verydeep.kernels._stack_plan import kept_by_sample
 from verydeep.kernels._stack_run import Stack
 
@@ -43,7 +45,8 @@ def stack_backward(
     dy: Tensor, kept: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int, threads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The derivatives by x, weight and bias."""
-    return Stack(weight, bias, layers, activation, segment).backward(dy, kept, threads)
+    dx, d_weight, d_bias = Stack(weight, bias, layers, activation, segment).backward(dy, kept, threads)
+    return dx, d_weight, d_bias
 
 
 @stack_backward.register_fake
@@ -88,13 +91,37 @@ class _Eager(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: _Context, dy: Tensor | None) -> tuple[Tensor | None, ...]:
-        if (
-            dy is None or torch.is_grad_enabled()
-        ):  # someone wants second derivatives: the operator says that it has none
+        if dy is None or torch.is_grad_enabled():  # for second derivatives, the operator says that it has none
             return _backward(ctx, dy, None)
         kept, weight, bias, layers = ctx.saved_tensors
         grads = Stack(weight, bias, layers, ctx.activation, ctx.segment).backward(dy, kept, ctx.threads)
         return (*grads, None, None, None)
+
+
+class _EagerMLP(torch.autograd.Function):
+    """A plain layer, the stack and a classifier."""
+
+    @staticmethod
+    def forward(ctx: _Context, x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
+        y, kept = _mlp(layers, activation, 1, parameters).forward(x)
+        ctx.save_for_backward(kept, x, layers, *parameters)
+        ctx.activation, ctx.threads = activation, torch.get_num_threads()
+        ctx.set_materialize_grads(False)
+        return y
+
+    @staticmethod
+    def backward(ctx: _Context, dy: Tensor | None) -> tuple[Tensor | None, ...]:
+        if dy is None:
+            return (None,) * 9
+        if torch.is_grad_enabled():
+            return _no_second(ctx)
+        kept, x, layers, *parameters = ctx.saved_tensors
+        return None, None, None, *_mlp(layers, ctx.activation, 1, parameters).backward(dy, kept, ctx.threads, x)
+
+
+def _mlp(layers: Tensor, activation: str, segment: int, parameters: Sequence[Tensor]) -> Stack:
+    weight, bias, *ends = parameters
+    return Stack(weight, bias, layers, activation, segment, Ends((ends[0], ends[1]), (ends[2], ends[3]), activation))
 
 
 def train_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> Tensor:
@@ -105,6 +132,23 @@ def train_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activat
 def infer_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> Tensor:
     """The output of `stack` where nobody wants gradients, without the costs of an operator."""
     return Stack(weight, bias, layers, activation, 0).forward(x)[0]
+
+
+def train_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
+    """The logits of a plain layer, the stack and a classifier, for a backward pass, which gives x no gradient.
+
+    Args:
+        x: `(batch, input)`, float32 on the CPU as all others.
+        layers: int64, the stack's layers to go through, in order.
+        activation: "tanh" or "relu", of the first layer too.
+        parameters: Weight and bias of the stack, then of the first layer, then of the classifier.
+    """
+    return _EagerMLP.apply(x, layers, activation, *parameters)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def infer_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
+    """The output of `train_mlp` where nobody wants gradients."""
+    return _mlp(layers, activation, 0, parameters).forward(x)[0]
 
 
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from verydeep.kernels._ends_run import Ends
 from verydeep.kernels._memory import borrow, work_space
 from verydeep.kernels._pool import Call, run_together
 from verydeep.kernels._stack_plan import Chunk, Plan, make_plan
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from verydeep.kernels._compile import Function
 
 _NUMBER = 4  # bytes
+_Sums = tuple[Tensor, ...]  # derivatives by weight and bias, and by those of the layers around the stack
 
 
 class _Kernels(NamedTuple):
@@ -45,11 +47,16 @@ def _kernels(maps: int, activation: str) -> _Kernels:
 
 
 class Stack:
-    """The layers of one call of the operator."""
+    """The layers of one call of the operator, alone or between a first layer and a classifier.
 
-    def __init__(self, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> None:
-        self.weight, self.bias = weight.detach().contiguous(), bias.detach().contiguous()
-        self.layers, self.segment = layers, segment
+    With these, `segment` is 0 or 1.
+    """
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int, ends: Ends | None = None
+    ) -> None:
+        self.weight, self.bias = weight.contiguous(), bias.contiguous()
+        self.layers, self.segment, self.ends = layers, segment, ends
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.maps = weight.shape[1] // self.width
         self.kernels = _kernels(self.maps, activation)
@@ -60,10 +67,11 @@ class Stack:
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The output, and what is kept."""
-        x, plan = x.detach().contiguous(), self.plan(x.shape[0], torch.get_num_threads())
-        y, kept = torch.empty(x.shape), borrow(plan.kept)
+        x, plan = x.contiguous(), self.plan(x.shape[0], torch.get_num_threads())
+        y, kept = torch.empty(x.shape[0], self.width if self.ends is None else self.ends.classes), borrow(plan.kept)
         make = self._keep_all if self.segment == 1 else self._keep_some
         size = 0 if self.segment == 1 else (1 + self.maps) * self.width * plan.longest
+        size += 0 if self.ends is None else self.ends.room(plan.longest)
         rooms = work_space(size * len(plan.threads)).data_ptr()
         run_together(
             [
@@ -73,21 +81,24 @@ class Stack:
         )
         return y, kept
 
-    def backward(self, dy: Tensor, kept: Tensor, threads: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The derivatives by x, weight and bias."""
-        dy, kept, plan = dy.detach().contiguous(), kept.detach(), self.plan(dy.shape[0], threads)
-        dx = torch.empty(dy.shape)
-        sums = [(self._like_weight(), torch.zeros(self.bias.shape)) for _ in plan.threads]
+    def backward(self, dy: Tensor, kept: Tensor, threads: int, x: Tensor | None = None) -> _Sums:
+        """The derivatives by x, weight and bias.
+
+        With a first layer, whose input x was, those by weight and bias of the stack, of that layer and the classifier.
+        """
+        dy, plan = dy.contiguous(), self.plan(dy.shape[0], threads)
+        below = torch.empty(dy.shape) if x is None else x.contiguous()  # dx, or the first layer's input
+        sums = [self._sums() for _ in plan.threads]
         size = self._room(plan)
         rooms = work_space(size * len(plan.threads)).data_ptr()
         run_together(
             [
-                self._back(chunks, dy, dx, kept, rooms + i * size * _NUMBER, plan.stride, *sums[i])
+                self._back(chunks, dy, below, kept, rooms + i * size * _NUMBER, plan.stride, sums[i])
                 for i, chunks in enumerate(plan.threads)
             ]
         )
-        self._add_up(sums)
-        return dx, *sums[0]
+        _add_up(sums, self.kernels.add)
+        return sums[0] if self.ends is not None else (below, *sums[0])
 
     def unpack(self, kept: Tensor, batch: int) -> list[Tensor]:
         """What highway layers did, from what was kept: x, H, T, an independent C, and y, `(layer, batch, block)`."""
@@ -113,60 +124,55 @@ class Stack:
             result[-1, rows] = flat[size:, : chunk.samples].T
         return result
 
-    def _like_weight(self) -> Tensor:
+    def _sums(self) -> _Sums:
+        """Where a thread puts derivatives: weights' are written, and biases' added."""
         d_weight = borrow(self.weight.numel()).view_as(self.weight)
-        return d_weight if self.open == len(self.weight) else d_weight.zero_()  # closed layers have no gradient
+        if self.open < len(self.weight):
+            d_weight.zero_()  # closed layers have no gradient
+        d_bias = torch.zeros(self.bias.shape)
+        others = () if self.ends is None else (self.ends.first, self.ends.last)
+        ends = ((borrow(w.numel()).view_as(w), torch.zeros(b.shape)) for w, b in others)
+        return d_weight, d_bias, *(part for end in ends for part in end)
 
-    def _add_up(self, sums: list[tuple[Tensor, Tensor]]) -> None:
-        """Add what the threads have found to the first one's, always in the same order: the same bits."""
-        if len(sums) == 1:
-            return
-        registers = -(-self.weight.numel() // 16)  # of the largest kind; the memory has room behind its end
-        bounds = [registers * i // len(sums) for i in range(len(sums) + 1)]
-        addresses = [d_weight.data_ptr() for d_weight, _ in sums]
-        jobs = []
-        for first, last in pairwise(bounds):
-            to, *others = (address + first * 64 for address in addresses)
-            jobs.append([self._row(self.kernels.add, (last - first) * 16, to, other, to) for other in others])
-        run_together(jobs)
-        for _, d_bias in sums[1:]:
-            sums[0][1].add_(d_bias)
-
-    def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, _room: int, stride: int) -> list[Call]:
+    def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, room: int, stride: int) -> list[Call]:
         first = kept.data_ptr() + chunk.start * _NUMBER
         last = first + self.open * stride * chunk.lead * _NUMBER
         return [
-            *self._put(x, first, chunk),
+            *self._enter(x, first, chunk, room),
             self._through(first, 0, self.open, stride, chunk),
-            self._get(last, y, chunk),
+            self._exit(last, y, chunk, room),
         ]
 
     def _keep_some(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, room: int, _stride: int) -> list[Call]:
         """Keep the input of every segment, or nothing."""
-        calls = self._put(x, room, chunk)
         step, size = self.segment or self.open, self.width * chunk.lead
+        calls = self._enter(x, room, chunk, room + (1 + self.maps) * size * _NUMBER)
         for number, layer in enumerate(range(0, self.open, step)):
             if self.segment:
                 there = kept.data_ptr() + (chunk.start + number * size) * _NUMBER
                 calls.append(self._row(self.kernels.copy, size, room, there))
             calls.append(self._through(room, layer, min(step, self.open - layer), 0, chunk))
-        return [*calls, self._get(room, y, chunk)]
+        return [*calls, self._exit(room, y, chunk, room + (1 + self.maps) * size * _NUMBER)]
 
     def _back(
         self,
         chunks: tuple[Chunk, ...],
         dy: Tensor,
-        dx: Tensor,
+        below: Tensor,
         kept: Tensor,
         room: int,
         stride: int,
-        d_weight: Tensor,
-        d_bias: Tensor,
+        sums: _Sums,
     ) -> list[Call]:
         """One thread's chunks. The room begins with d; layers that are computed again come behind all derivatives."""
         calls: list[Call] = []
         for number, chunk in enumerate(chunks):
-            calls += self._put(dy, room, chunk)
+            if self.ends is None:
+                calls += self._put(dy, room, chunk)
+            else:
+                last, free = chunk.start + self.open * stride * chunk.lead, room + self.width * chunk.lead * _NUMBER
+                y = kept.data_ptr() + last * _NUMBER
+                calls.append(self.ends.d_classify(y, dy, room, free, chunk, (sums[4], sums[5]), number > 0))
             step, size = self.open if self.segment == 1 else self.segment, self.width * chunk.lead
             for layer in reversed(range(0, self.open, step)):
                 count = min(step, self.open - layer)
@@ -179,24 +185,37 @@ class Stack:
                     ]
                     x = again
                 arguments = (
-                    *(self.weight.data_ptr(), d_weight.data_ptr(), d_bias.data_ptr()),
+                    *(self.weight.data_ptr(), sums[0].data_ptr(), sums[1].data_ptr()),
                     *(self.layers.data_ptr() + layer * 8, count, x, stride * chunk.lead * _NUMBER, room),
                     *(self.width, chunk.vectors, chunk.samples, int(number > 0)),
                 )
                 calls.append((self.kernels.backward, arguments))
-            calls.append(self._get(room, dx, chunk))
+            if self.ends is None:
+                calls.append(self._get(room, below, chunk))
+            else:
+                x = kept.data_ptr() + chunk.start * _NUMBER
+                calls.append(self.ends.leave(below, x, room, chunk, (sums[2], sums[3]), number > 0))
         return calls
 
     def _room(self, plan: Plan) -> int:
         """How many numbers a thread's backward pass works in."""
         lanes = plan.threads[0][0].lanes
         again = 0 if self.segment == 1 else ((self.segment + 1) * plan.stride + self.width) * plan.longest
-        return self._derivatives(plan.longest, lanes) + again
+        ends = 0 if self.ends is None else self.width * plan.longest + self.ends.d_room(plan.longest, lanes)
+        return max(self._derivatives(plan.longest, lanes) + again, ends)
 
     def _derivatives(self, lead: int, lanes: int) -> int:
-        """D and dz, x as rows of samples, and padded rows of weights' derivatives."""
+        """D and dz, and x as rows of samples."""
         wide = -(-self.width // lanes) * lanes
-        return (1 + self.maps) * self.width * lead + lead * wide + self.maps * self.width * wide
+        return (1 + self.maps) * self.width * lead + lead * wide
+
+    def _enter(self, x: Tensor, matrix: int, chunk: Chunk, room: int) -> list[Call]:
+        """Fill the first layer's memory."""
+        return self._put(x, matrix, chunk) if self.ends is None else [self.ends.enter(x, matrix, chunk, room)]
+
+    def _exit(self, matrix: int, y: Tensor, chunk: Chunk, room: int) -> Call:
+        """What becomes of the last layer's output."""
+        return self._get(matrix, y, chunk) if self.ends is None else self.ends.classify(matrix, y, chunk, room)
 
     def _put(self, x: Tensor, matrix: int, chunk: Chunk) -> list[Call]:
         """Copy samples, (sample, block), into a matrix; its padding is zeros."""
@@ -216,12 +235,33 @@ class Stack:
 
     def _row(self, kernel: "Function", numbers: int, *addresses: int) -> Call:
         """A formula over so many numbers, whole registers of them."""
-        from verydeep.kernels._ir import LANES
-
-        return kernel, (1, numbers // LANES, *addresses)
+        return kernel, (1, numbers // _lanes(), *addresses)
 
     def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk) -> Call:
         layers = self.layers.data_ptr() + layer * 8
         step = stride * chunk.lead * _NUMBER
         arguments = (self.weight.data_ptr(), self.bias.data_ptr(), layers, count, x, step, self.width, chunk.vectors)
         return self.kernels.forward, arguments
+
+
+def _add_up(sums: list[_Sums], add: "Function") -> None:
+    """Add what the threads have found to the first one's, always in the same order: the same bits."""
+    if len(sums) == 1:
+        return
+    jobs: list[list[Call]] = [[] for _ in sums]
+    for parts in [list(zip(*sums, strict=True))[i] for i in range(0, len(sums[0]), 2)]:  # weights
+        registers = -(-parts[0].numel() // 16)  # of the largest kind; the memory has room behind its end
+        bounds = [registers * i // len(sums) for i in range(len(sums) + 1)]
+        for job, (first, last) in zip(jobs, pairwise(bounds), strict=True):
+            to, *others = (part.data_ptr() + first * 64 for part in parts)
+            job += [(add, (1, (last - first) * 16 // _lanes(), to, other, to)) for other in others]
+    run_together(jobs)
+    for other in sums[1:]:
+        for i in range(1, len(other), 2):
+            sums[0][i].add_(other[i])
+
+
+def _lanes() -> int:
+    from verydeep.kernels._ir import LANES
+
+    return LANES

@@ -79,5 +79,4 @@ class MLP(Network):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
-        x = self.stack.activation(self.input(x.flatten(1)))
-        return self.classifier(self.stack(x, closed))  # type: ignore[no-any-return]
+        return self.stack.between(self.input, self.classifier, x.flatten(1), closed)

@@ -6,7 +6,8 @@ from functools import cache, lru_cache, partial
 from itertools import accumulate
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from verydeep import kernels
 from verydeep.nn._activations import Activation, activation_name
@@ -49,6 +50,33 @@ class FusedStack(Stack):
         else:
             y = kernels.infer_stack(rows, weight, bias, numbers(), name)
         return y if x.dim() == 2 else y.view(x.shape)
+
+    def between(self, first: nn.Linear, last: nn.Linear, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+        """The whole network: `last(stack(activation(first(x))))` for x of shape `(batch, input)`.
+
+        Where kernels can, one operator does it all; not if x needs a gradient or someone watches one of the modules.
+        """
+        if len(closed) == self.depth or not self._takes(first, last, x):
+            return last(self(self.activation(first(x)), closed))  # type: ignore[no-any-return]
+        self._check_closed(closed)
+        _layers, numbers = _open(self.depth, frozenset(closed), 0)
+        parameters = self.weight, self.bias, first.weight, first.bias, last.weight, last.bias
+        needs_grad = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters)
+        run = kernels.train_mlp if needs_grad else kernels.infer_mlp
+        return run(x, numbers(), activation_name(self.activation), *parameters)
+
+    def _takes(self, first: nn.Linear, last: nn.Linear, x: Tensor) -> bool:
+        """Whether kernels run all of a network together."""
+        parameters = first.weight, first.bias, last.weight, last.bias
+        return (
+            (x.dim(), first.out_features, last.in_features) == (2, self.width, self.width)
+            and x.shape[1] == first.in_features
+            and kernels.inputs_suit(first.in_features)
+            and not (self.recompute or x.requires_grad)
+            and not any(_is_watched(module) for module in (first, self, last))
+            and all(parameter is not None for parameter in parameters)
+            and is_fused(self.backend, self._fusible(), [x, self.weight, self.bias, *parameters])
+        )
 
     @torch.no_grad()
     def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
@@ -104,3 +132,9 @@ def layer_numbers(layers: tuple[int, ...]) -> Tensor:
 def _segment(layers: int, recompute: bool) -> int:
     """How many layers lie between two whose inputs are kept."""
     return max(2, math.isqrt(layers)) if recompute else 1
+
+
+def _is_watched(module: nn.Module) -> bool:
+    """Whether someone wants to see what goes in and out: by a hook, or a forward method of their own."""
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    return any(hooks) or "forward" in vars(module) or _has_any_global_hook()

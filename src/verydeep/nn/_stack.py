@@ -38,11 +38,14 @@ class Stack(nn.Module):
 
     def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> None:
         check_width(self, x, self.width)
+        self._check_closed(closed)
+        if not 0 <= first <= self.depth:
+            raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
+
+    def _check_closed(self, closed: Collection[int]) -> None:
         wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth) if closed else ()
         if wrong:
             raise UserError(f"cannot close layer {wrong[0]}: the layers are numbered 0 to {self.depth - 1}")
-        if not 0 <= first <= self.depth:
-            raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
 
     def extra_repr(self) -> str:
         return f"width={self.width}, depth={self.depth}, activation={activation_name(self.activation)}"

@@ -115,10 +115,10 @@ class FlatGradients:
     """All gradients in one buffer, so that one sum over the processes does for all of them; a single one needs none."""
 
     def __init__(self, model: nn.Module, world: World) -> None:
-        self.world, self.model = world, model
+        self.world, self.parameters = world, list(model.parameters())
         if world.size == 1:
             return
-        parameters = [p for p in model.parameters() if p.requires_grad]
+        parameters = [p for p in self.parameters if p.requires_grad]
         if any(p.dtype != torch.float32 for p in parameters):
             raise UserError("several processes train float32 parameters only; precision = 'bfloat16' keeps those")
         sizes = [p.numel() for p in parameters]
@@ -129,7 +129,8 @@ class FlatGradients:
     def clear(self) -> None:
         """Before a backward pass."""
         if self.world.size == 1:
-            self.model.zero_grad()
+            for parameter in self.parameters:
+                parameter.grad = None
         else:
             self.flat.zero_()
 
