@@ -32,10 +32,9 @@ import torch._dynamo  # noqa: F401 - the first step of an optimiser does
 from safetensors import safe_open
 
 from verydeep.cli._train import main as verydeep_train
-from verydeep.cli._train import read_config
 from verydeep.config import to_dict
 from verydeep.files import write_whole
-from verydeep.training import Run
+from verydeep.training import Run, read_config
 from verydeep.training._environment import environment
 from verydeep.training._loop import Trainer
 

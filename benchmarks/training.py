@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 
-from verydeep.cli._train import read_config
 from verydeep.config import to_dict
 from verydeep.files import write_whole
 from verydeep.report import plot_curves
-from verydeep.training import Run, make_report, resume, train
+from verydeep.training import Run, make_report, read_config, resume, train
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "training"

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verydeep.cli._train import read_config
 from verydeep.config import from_dict, to_dict, to_toml
-from verydeep.training import TrainConfig
+from verydeep.training import TrainConfig, read_config
 
 scalars = (
     st.booleans()

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 import verydeep
-from verydeep.cli._train import read_config
 from verydeep.errors import UserError
 from verydeep.experiments import _demo, demo_configs, demo_data, verdict
-from verydeep.training import Run
+from verydeep.training import Run, read_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(verydeep.__file__).parents[1])}

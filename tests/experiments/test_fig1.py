@@ -140,7 +140,7 @@ def test_results_of_another_study_are_refused(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["fig9"], "unknown figure"), (["fig1", "--only", "highway-51"], "did you mean 'highway-50'?"),
+    [(["fig9"], "unknown table or figure"), (["fig1", "--only", "highway-51"], "did you mean 'highway-50'?"),
      (["fig1", "--jobs", "0"], "--jobs must be at least 1")],
 )  # fmt: skip
 def test_what_does_not_exist_is_refused_in_one_line(

@@ -66,6 +66,17 @@ def test_all_convolutions_start_with_he_s_variance() -> None:
         assert not module.bias.mean() > 0
 
 
+@pytest.mark.parametrize("name", ["fitnet-a", "fitnet-b", "maxout"])
+def test_maxout_networks_start_with_answers_of_a_usual_size(name: str) -> None:
+    """He's variance is for rectifiers: ten layers of maxout would make the values a thousand times larger."""
+    torch.manual_seed(0)
+    model = create_model(name)
+    first = next(module for module in model.modules() if isinstance(module, nn.Conv2d))
+    assert first.weight.std().item() == pytest.approx(first.weight[0].numel() ** -0.5, rel=0.1)
+    with torch.no_grad():
+        assert model.eval()(torch.randn(16, 3, 32, 32)).std() < 10
+
+
 def test_recomputing_activations_counts_a_batch_once() -> None:
     states = []
     for recompute in (False, True):

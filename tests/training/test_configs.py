@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from verydeep.cli._train import read_config
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
-from verydeep.training import TrainConfig, make_model
+from verydeep.training import TrainConfig, make_model, read_config
 from verydeep.training._optim import make_optimiser
 
 FOLDER = Path(__file__).parents[2] / "configs"
 FILES = sorted(path for path in FOLDER.glob("*.toml") if not path.name.startswith("search-"))
+FAST = sorted(FOLDER.glob("fast/*.toml"))
 SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
 
 # The authors' published code: learning rate, milestones, epochs, weight decay, parameters, gate bias.
@@ -41,6 +41,7 @@ NAMES = {
     *(f"highway{depth}-mnist" for depth in (10, 20, 50, 100, 1000)),
     *(f"plain{depth}-mnist" for depth in (10, 20, 50, 100)),
     *("figures-mnist", "figures-cifar100"),
+    *("fitnet-a-hints", "fitnet-b-hints"),
     *("fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"),
     *("nin", "all-cnn-c", "resnet-110", "highway-110"),
 }
@@ -59,7 +60,7 @@ def test_every_network_of_the_paper_has_a_configuration() -> None:
     assert {path.stem for path in FILES} == NAMES
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES + FAST, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_model_and_optimiser_can_be_made(path: Path) -> None:
     config = read_config(path)
     with torch.device("meta"):
@@ -71,7 +72,20 @@ def test_model_and_optimiser_can_be_made(path: Path) -> None:
     assert held == sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FAST, ids=lambda path: path.stem)
+def test_a_fast_recipe_trains_the_papers_network_for_a_tenth_of_the_epochs(path: Path) -> None:
+    fast, paper = read_config(path), read(path.stem)
+    assert fast.epochs * 10 == paper.epochs
+    assert (fast.data.source, fast.data.preprocess, fast.data.validation) == (paper.data.source, "paper", None)
+    sizes = []
+    for config in (fast, paper):
+        with torch.device("meta"):
+            sizes.append(sum(p.numel() for p in make_model(config, dataset_like(config.data.source)).parameters()))
+    assert sizes[0] == sizes[1]
+    assert fast.model.name == paper.model.name
+
+
+@pytest.mark.parametrize("path", FILES + FAST, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_configuration_says_where_its_settings_come_from(path: Path) -> None:
     comment = " ".join(line for line in path.read_text().splitlines() if line.startswith("#"))
     assert any(word in comment for word in ("authors", "Inferred", "Ours", "ours")), comment
@@ -95,7 +109,10 @@ def test_settings_are_those_of_the_authors_code(name: str) -> None:
     assert model.config.gate_bias == expected["bias"]
 
 
-@pytest.mark.parametrize("name", ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b", "maxout"])
+@pytest.mark.parametrize(
+    "name",
+    ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b", "fitnet-a-hints", "fitnet-b-hints", "maxout"],
+)
 def test_networks_of_table_2_are_trained_like_those_of_table_3(name: str) -> None:
     config, other = read(name), read("highway-19-nin-cifar10")
     assert (config.optim, config.schedule, config.data) == (other.optim, other.schedule, other.data)

@@ -19,7 +19,7 @@ _COMMANDS = {
     "models": "list the networks that can be created by name",
     "prune": "remove the layers that a run's network does not need",
     "report": "write one page about a run: training, gates, routing, which layers it needs",
-    "reproduce": "the paper's figures from our own runs",
+    "reproduce": "the paper's tables and figures from our own runs",
     "runs": "list runs: how far they are, how they ended, what they reached",
     "search": "train with many settings at random, on one machine or many; what came of it",
     "train": "train a network, from a configuration file or a few options",

@@ -1,44 +1,64 @@
-"""`verydeep reproduce`: the paper's figures from our own runs."""
+"""`verydeep reproduce`: the paper's tables and figures from our own runs."""
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from verydeep.errors import UserError, unknown
-from verydeep.files import write_whole
 
-if TYPE_CHECKING:
-    from verydeep.experiments import Fig1
-
-_FIGURES = ("fig1",)
+_TABLES = ("table1", "table2", "table3")
+_WHAT = ("fig1", *_TABLES, "all")
+_OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Figure 1: 100 random settings for each of 8 networks on MNIST; goes on from what is in the results."""
+    """Train the networks of a table or figure of the paper; goes on from what is in the results.
 
-    figure: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="fig1")]
+    fig1: 100 random settings for each of 8 networks of 10 to 100 layers on MNIST.
+
+    table1: convolutional highway networks on MNIST.
+
+    table2: FitNets and highway networks on CIFAR-10.
+
+    table3: the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100.
+
+    all: the tables, then fig1.
+    """
+
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="|".join(_WHAT))]
     """What to reproduce."""
-    only: Annotated[str | None, tyro.conf.arg(metavar="NETWORK,...")] = None
-    """Train these networks only, such as highway-50,plain-50; the figure shows all there is."""
+    only: Annotated[str | None, tyro.conf.arg(metavar="NAME,...")] = None
+    """Train these only, such as highway-50,plain-50 of fig1 or highway-a of table2; all there is is shown."""
+    seeds: Annotated[str | None, tyro.conf.arg(metavar="N|0,1,...")] = None
+    """Tables: how many seeds, or which; as many as the paper reports unless given."""
+    recipe: Literal["fast", "paper"] = "fast"
+    """Tables: the authors' settings, 300 to 400 epochs, or a tenth of that."""
+    epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Tables: stop for now after so many epochs of the recipe."""
     minutes: Annotated[float | None, tyro.conf.arg(metavar="N")] = None
-    """Stop after so many minutes; 0 trains nothing and draws what there is."""
+    """Stop after so many minutes; 0 trains nothing and shows what there is."""
     jobs: Annotated[int, tyro.conf.arg(metavar="N")] = 2
-    """Processes, with one thread each."""
+    """Processes; for tables one where there is a GPU."""
+    threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
+    """Tables: CPU threads of each process."""
     strict: bool = False
-    """Train every setting to the full length, instead of the best by successive halving."""
+    """Figure 1: train every setting to the full length, instead of the best by successive halving."""
     quick: bool = False
     """A tiny version on the digits, to see that everything works."""
+    resume: bool = False
+    """Go on; it does so anyway."""
     results: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where curves, figure and table are kept; results/fig1 unless given, runs/fig1-quick for the tiny version."""
+    """Where results are kept: results unless given, runs/quick for the tiny version; of fig1 alone its own folder,
+    results/fig1."""
     runs: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where trials under way are saved; runs/fig1 unless given."""
+    """Where trainings under way are saved; runs/tables and runs/fig1 unless given."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
 
@@ -46,47 +66,40 @@ class Reproduce:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = tyro.cli(Reproduce, prog="verydeep reproduce", args=arguments)
-    if options.figure not in _FIGURES:
-        raise unknown("figure", options.figure, _FIGURES)
-    if options.jobs < 1:
-        raise UserError(f"--jobs must be at least 1, got {options.jobs}")
+    _check(options)
+    from verydeep.cli._reproduce_fig1 import reproduce_fig1
+    from verydeep.cli._reproduce_tables import reproduce_tables
     from verydeep.training import interruptible
 
-    study = _study(options)
-    seconds = None if options.minutes is None else 60 * options.minutes
+    began = time.monotonic()
     with interruptible() as interrupt:
-        if seconds != 0:
-            for _, said in study.train(options.root, interrupt, seconds):
-                print(said, flush=True)
-    _write(study)
+        if options.what != "fig1":
+            tables = _TABLES if options.what == "all" else (options.what,)
+            reproduce_tables(options, tables, interrupt, _seconds(options))
+        if options.what in ("fig1", "all") and not interrupt.requested:
+            reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
         print("verydeep: interrupted and saved; the same command goes on", file=sys.stderr)
         return 130
     return 0
 
 
-def _study(options: Reproduce) -> Fig1:
-    from verydeep.experiments import HALVING, QUICK, Fig1, chosen, strict
-
-    protocol = QUICK if options.quick else HALVING
-    results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
-    runs = options.runs or (results / "runs" if options.quick else Path("runs/fig1"))
-    protocol = strict(protocol) if options.strict else protocol
-    return Fig1(protocol, chosen(options.only), results, runs, options.jobs)
+def _seconds(options: Reproduce, spent: float = 0.0) -> float | None:
+    return None if options.minutes is None else max(0.0, 60 * options.minutes - spent)
 
 
-def _write(study: Fig1) -> None:
-    """The figure, the table and the page, of all there is."""
-    from verydeep.experiments import NETWORKS, best_curves, claim, fig1_text, mean_curves, ratio, table, table_lines
-    from verydeep.report import plot_fig1
-
-    found = study.read(NETWORKS)
-    rows = table(found, study.protocol)
-    for suffix in ("png", "svg"):
-        plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
-    values = {"ratio_at_100_layers": ratio(rows), "rows": [asdict(row) for row in rows]}
-    write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")
-    write_whole(study.results / "fig1.md", fig1_text(found, study.protocol))
-    print("\n".join(table_lines(rows)))
-    print(claim(rows))
-    print(f"{study.left(found)}; figure, table and analysis are in {study.results}")
+def _check(options: Reproduce) -> None:
+    if options.what not in _WHAT:
+        raise unknown("table or figure", options.what, _WHAT)
+    for name in ("jobs", "threads", "epochs"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise UserError(f"--{name} must be at least 1, got {value}")
+    if options.minutes is not None and not options.minutes >= 0:
+        raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
+    if options.what == "all" and options.only is not None:
+        raise UserError("--only chooses within one table or figure; name it instead of all")
+    foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
+    defaults = {field.name: field.default for field in fields(options)}
+    for name in foreign:
+        if getattr(options, name) != defaults[name]:
+            raise UserError(f"--{name} is not for {options.what}")

@@ -10,9 +10,7 @@ from typing import Annotated
 
 import tyro
 
-from verydeep.config import from_dict
 from verydeep.errors import UserError
-from verydeep.files import read_toml
 from verydeep.training import (
     Interrupted,
     Run,
@@ -21,6 +19,7 @@ from verydeep.training import (
     TrainConfig,
     make_report,
     make_seeds_report,
+    read_config,
     resume,
     resume_seeds,
     train,
@@ -130,11 +129,6 @@ def parse(arguments: list[str]) -> Train | Resume:
     if options.config is not None and arguments[0].startswith("-"):
         raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
     return options
-
-
-def read_config(path: Path) -> TrainConfig:
-    """A configuration file."""
-    return from_dict(TrainConfig, read_toml(path), str(path))
 
 
 def _ending(run: Run) -> str:

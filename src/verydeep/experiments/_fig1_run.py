@@ -1,6 +1,5 @@
 """Training for Figure 1, as far as time allows; what is in the results is never trained again."""
 
-import math
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from verydeep.experiments._fig1 import Network, Protocol, strict
 from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._halving import Task, eliminated, epochs_left, tasks
 from verydeep.experiments._tasks import Job, Outcome, train_jobs
+from verydeep.experiments._time import hours
 from verydeep.lock import alone
 from verydeep.training import Interrupt
 
@@ -65,7 +65,7 @@ class Fig1:
     def left(self, found: list[Results]) -> str:
         """What the rest costs, and what the strict protocol would, from the epochs measured so far."""
         costs = [estimate(found, protocol, self.workers) for protocol in (self.protocol, strict(self.protocol))]
-        rest, whole = (None if cost is None else _hours(cost) for cost in costs)
+        rest, whole = (None if cost is None else hours(cost) for cost in costs)
         return (
             "no epoch measured yet" if rest is None else f"{rest} left on {self.workers} cores ({whole} with --strict)"
         )
@@ -107,8 +107,3 @@ def _told(task: Task, outcome: Outcome) -> str:
     if outcome.status == "diverged":
         return f"{name}: diverged after {len(outcome.metrics)} epochs"
     return f"{name}: training loss {outcome.metrics[-1]['train_loss']:.4g} after {len(outcome.metrics)} epochs"
-
-
-def _hours(seconds: float) -> str:
-    minutes = math.ceil(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min" if minutes else "nothing"

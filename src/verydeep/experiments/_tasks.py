@@ -20,6 +20,10 @@ _PAUSE = 0.2  # seconds between looks at the clock
 _MOST_DEATHS = 3
 
 
+def _ignore(*_: object) -> None:
+    """For those who do not want to know."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A trial to train up to an epoch, in a run's folder."""
@@ -54,7 +58,12 @@ class _Worker:
 
 
 def train_jobs(
-    next_job: Callable[[], Job | None], workers: int, root: Path | None, interrupt: Interrupt, seconds: float | None
+    next_job: Callable[[], Job | None],
+    workers: int,
+    root: Path | None,
+    interrupt: Interrupt,
+    seconds: float | None,
+    epoch: Callable[[Job, dict[str, Any]], None] = _ignore,
 ) -> Iterator[tuple[Job, Outcome]]:
     """Train until there is no job and none is under way, someone interrupts or time is over.
 
@@ -64,6 +73,7 @@ def train_jobs(
         root: Where known datasets are kept.
         interrupt: When it is requested, trials under way are saved and left.
         seconds: How long.
+        epoch: Is told the metrics of every epoch of a job, those of earlier attempts first.
     """
     began, deaths = time.monotonic(), dict[Path, int]()
     idle, busy = [_Worker(root) for _ in range(workers)], dict[_Worker, Job]()
@@ -77,8 +87,11 @@ def train_jobs(
                 return
             ready = wait([worker.connection for worker in busy], _PAUSE)
             for worker in [worker for worker in busy if worker.connection in ready]:
-                job = busy.pop(worker)
                 outcome = _answer(worker)
+                if isinstance(outcome, dict):
+                    epoch(busy[worker], outcome)
+                    continue
+                job = busy.pop(worker)
                 if outcome is None:  # it was killed: another one goes on from its checkpoint
                     deaths[job.path] = deaths.get(job.path, 0) + 1
                     if deaths[job.path] >= _MOST_DEATHS:
@@ -93,14 +106,15 @@ def train_jobs(
             worker.stop()
 
 
-def _answer(worker: _Worker) -> Outcome | None:
+def _answer(worker: _Worker) -> Outcome | dict[str, Any] | None:
+    """The end of a job, an epoch of it, or None from a process that is no more."""
     try:
         message = worker.connection.recv()
     except (EOFError, ConnectionError):
         return None
     if isinstance(message, str):
         raise UserError(message)
-    assert isinstance(message, Outcome)
+    assert isinstance(message, Outcome | dict)
     return message
 
 
@@ -112,21 +126,21 @@ def _work(connection: Connection, root: Path | None) -> None:
     data = Data(root)
     while True:
         try:
-            connection.send(_train(connection.recv(), data))
+            connection.send(_train(connection.recv(), data, connection.send))
         except UserError as error:
             connection.send(str(error))
         except (EOFError, ConnectionError, Interrupted):  # without the parent there is nobody to train for
             return
 
 
-def _train(job: Job, data: Data) -> Outcome:
+def _train(job: Job, data: Data, tell: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
     parent = os.getppid()
 
     def watch(metrics: dict[str, Any]) -> None:
         if os.getppid() != parent:
             raise EOFError
-        diverged = metrics.get("train_loss") is None  # it ends by itself, and says so
-        if job.epochs <= metrics["epoch"] < job.config.epochs and not diverged:
+        tell(metrics)
+        if job.epochs <= metrics["epoch"] < job.config.epochs and not _diverged(metrics):
             raise Paused
 
     while is_held(job.path / "lock"):  # by a process whose parent was killed, until the end of its epoch
@@ -137,3 +151,9 @@ def _train(job: Job, data: Data) -> Outcome:
         return Outcome("trained", Run.load(job.path).metrics)
     diverged = run.summary is not None and run.summary["status"] == "diverged"
     return Outcome("diverged" if diverged else "trained", run.metrics)
+
+
+def _diverged(metrics: dict[str, Any]) -> bool:
+    """Whether an epoch is the last of a run that diverged: it ends by itself, and says so."""
+    measured = metrics.keys() & {"train_loss", "valid_loss", "test_loss"}  # nothing is, once the loss has exploded
+    return not measured or None in metrics.values()

@@ -8,7 +8,7 @@ from itertools import count
 
 from torch import Tensor, nn
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, unknown
 from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.models._network import Network
 from verydeep.nn import HighwayConv2d, Maxout, init_weight, run_steps
@@ -44,6 +44,16 @@ class ConvNet(Network):
 
     def checkpoint_activations(self) -> None:
         self.recompute = True
+
+    def features(self, x: Tensor, layer: str) -> Tensor:
+        """The maps after the layer of this name and its activation."""
+        names = [name for name, _ in self.layers.named_children()]
+        if layer not in names:
+            raise unknown("layer", layer, names)
+        end = names.index(layer) + 1
+        if end < len(names) and names[end].startswith("activation"):
+            end += 1
+        return run_steps(list(self.layers)[:end], x, self.recompute)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
@@ -95,7 +105,8 @@ class _Builder:
 
     def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
         fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
-        init_weight(module.weight, fan_in, fan_out, "relu")
+        # A rectifier halves the mean square, hence He's 2; the larger of two values keeps it.
+        init_weight(module.weight, fan_in if pieces == 1 else 2 * fan_in, fan_out, "relu")
         assert module.bias is not None
         nn.init.zeros_(module.bias)
         activation = nn.ReLU() if pieces == 1 else Maxout(pieces)

@@ -5,7 +5,7 @@
 A description is data: it is saved with a model, and removing a layer from a network is removing it from here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from verydeep.errors import UserError
@@ -98,3 +98,14 @@ class ConvConfig:
             for layer in self.layers
         )
         return counted + (self.classifier_std is not None)
+
+
+def with_dropout(config: ConvConfig, factor: float) -> ConvConfig:
+    """The network with every dropout rate multiplied; 0 switches dropout off."""
+    rates = [layer.p * factor for layer in config.layers if isinstance(layer, Dropout)]
+    if not all(0 <= rate < 1 for rate in rates):
+        raise UserError(
+            f"dropout is a factor on the network's own rates, which must stay from 0 to below 1; got {factor}"
+        )
+    layers = [replace(layer, p=layer.p * factor) if isinstance(layer, Dropout) else layer for layer in config.layers]
+    return replace(config, layers=tuple(layers))

@@ -11,7 +11,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import unknown
 from verydeep.models._cards import CARDS, Card
 from verydeep.models._conv import ConvNet
-from verydeep.models._layers import ConvConfig
+from verydeep.models._layers import ConvConfig, with_dropout
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
 from verydeep.models._networks import NETWORKS, Config
@@ -23,11 +23,14 @@ def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - what
 
     Args:
         name: One of `list_models()`.
-        **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...
+        **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...; for
+            convolutional networks also `dropout`, a factor on the network's own rates.
     """
     if name not in NETWORKS:
         raise unknown("model", name, NETWORKS)
     base = NETWORKS[name]
+    if isinstance(base, ConvConfig) and "dropout" in overrides:
+        base = with_dropout(base, overrides.pop("dropout"))
     return build(from_dict(type(base), to_dict(base) | overrides, name))
 
 

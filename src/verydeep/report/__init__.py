@@ -11,8 +11,10 @@ from verydeep.report._html import write_report
 from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
 from verydeep.report._routing import plot_class_distances, plot_routing
 from verydeep.report._search import plot_parallel, plot_slices
+from verydeep.report._tables import Network, plot_tables
 
 __all__ = [
+    "Network",
     "plot_bench",
     "plot_class_distances",
     "plot_confusion",
@@ -28,5 +30,6 @@ __all__ = [
     "plot_routing",
     "plot_signal_flow",
     "plot_slices",
+    "plot_tables",
     "write_report",
 ]

@@ -1,7 +1,7 @@
 """Training: runs that can be killed at any instant and continued bit for bit."""
 
 from verydeep.training._checkpoint import Position
-from verydeep.training._config import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.training._config import DistillConfig, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, read_config
 from verydeep.training._confusion import Confusion, confusion
 from verydeep.training._data import RunData, load_data
 from verydeep.training._derive import derive_run, derived_config
@@ -21,6 +21,7 @@ from verydeep.training._world import World
 __all__ = [
     "Bar",
     "Confusion",
+    "DistillConfig",
     "Evaluation",
     "Interrupt",
     "Interrupted",
@@ -52,6 +53,7 @@ __all__ = [
     "make_model",
     "make_report",
     "make_seeds_report",
+    "read_config",
     "refuse_taken",
     "resume",
     "resume_seeds",

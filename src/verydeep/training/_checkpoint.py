@@ -1,14 +1,16 @@
 """The state of a run on disk: one safetensors file a checkpoint, complete or not there, its content checked.
 
-A checkpoint holds the model, the optimiser and the position. It needs no random state: what a step draws follows from
-seed, epoch and batch (see `_loop.py`). The last two are kept, so that there is one to go back to if a disk spoils the
-newest.
+A checkpoint holds the model, the optimiser, the position, and the average of the weights where a run has one. It needs
+no random state: what a step draws follows from seed, epoch and batch (see `_loop.py`). The last two are kept, so that
+there is one to go back to if a disk spoils the newest.
 """
 
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ from verydeep.models import separate
 
 _FORMAT = 1
 _KEPT = 2
+_NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
 @dataclass
@@ -50,9 +53,15 @@ class Position:
     diverged: bool = False
 
 
-def save_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, position: Position) -> None:
-    """Write a new checkpoint, then remove those that are too old."""
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+def save_checkpoint(
+    folder: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    position: Position,
+    more: Mapping[str, Tensor] = _NOTHING,
+) -> None:
+    """Write a new checkpoint, then remove those that are too old; `more` is what else must be restored."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()} | dict(more)
     state = optimiser.state_dict()["state"]
     for index, values in state.items():
         tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
@@ -71,9 +80,9 @@ def remove_old(folder: Path) -> None:
 
 
 def load_checkpoint(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, more: Mapping[str, Tensor] = _NOTHING
 ) -> tuple[Position, dict[Path, str]]:
-    """Restore the newest checkpoint that is whole.
+    """Restore the newest checkpoint that is whole, the tensors of `more` in place.
 
     Returns:
         Its position (a fresh one when there is no checkpoint at all), and what is wrong with each newer one.
@@ -84,6 +93,7 @@ def load_checkpoint(
         try:
             position, tensors = _read(path, type(optimiser).__name__)
             _restore(model, optimiser, tensors, path)
+            _restore_more(more, tensors, path)
         except UserError as error:
             problems[path] = str(error)
         else:
@@ -136,6 +146,13 @@ def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[s
             _, index, key = name.split(".", 2)
             state.setdefault(int(index), {})[key] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def _restore_more(more: Mapping[str, Tensor], tensors: dict[str, Tensor], path: Path) -> None:
+    for name, value in more.items():
+        if name not in tensors or tensors[name].shape != value.shape:
+            raise UserError(f"{path} does not hold {name}, which the configuration needs")
+        value.copy_(tensors[name])
 
 
 def _checksum(tensors: dict[str, Tensor], position: object) -> int:

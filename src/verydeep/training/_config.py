@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
+from verydeep.config import from_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
+from verydeep.files import read_toml
 
 
 def _require(name: str, value: object, holds: bool, what: str) -> None:
@@ -25,6 +28,7 @@ class ModelConfig:
         gate_bias: Initial bias of the transform gates.
         carry: Coupled or independent carry gates.
         blocks: Blocks in each stage of a residual network.
+        dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
     """
 
     name: str = "highway-mlp"
@@ -34,6 +38,7 @@ class ModelConfig:
     gate_bias: float | None = None
     carry: Literal["coupled", "independent"] | None = None
     blocks: int | None = None
+    dropout: float | None = None
 
     def overrides(self) -> dict[str, Any]:
         """What was given, for `create_model`."""
@@ -104,6 +109,38 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
+class DistillConfig:
+    """Learning from a teacher, as FitNets do; without one, from labels alone.
+
+    Attributes:
+        teacher: The folder of a finished run on the same data.
+        hint_epochs: So many of the first epochs train the layers up to `guided` to give what the teacher's `hint` layer
+            gives.
+        hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
+        guided: A layer of the student.
+        temperature: Softens the answers of teacher and student.
+        weight: Of the teacher's answers beside the labels, at the beginning.
+        final_weight: At the end.
+    """
+
+    teacher: str | None = None
+    hint_epochs: int = 0
+    hint: str | None = None
+    guided: str | None = None
+    temperature: float = 3.0
+    weight: float = 4.0
+    final_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require("distill.hint_epochs", self.hint_epochs, self.hint_epochs >= 0, "0 or more")
+        _require("distill.temperature", self.temperature, self.temperature > 0, "more than 0")
+        _require("distill.weight", self.weight, self.weight >= 0, "0 or more")
+        _require("distill.final_weight", self.final_weight, self.final_weight >= 0, "0 or more")
+        if self.hint_epochs and (self.hint is None or self.guided is None):
+            raise UserError("distill.hint_epochs needs distill.hint and distill.guided: which layers learn which hint")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """A training run.
 
@@ -112,9 +149,13 @@ class TrainConfig:
         model: Which network.
         optim: How weights are updated.
         schedule: How the learning rate changes.
+        distill: Whether and how a teacher helps.
         epochs: How often the training set is seen.
         batch_size: Samples of one update, over all processes together.
         seed: Decides initial weights, the order of samples, augmentation and dropout.
+        label_smoothing: Share of the training target that is spread over all classes; what is measured on the training,
+            validation and test sets is not smoothed.
+        average: Measure and keep a moving average of the weights, with this half-life in epochs; None keeps the last.
         evaluate_train: Measure loss and accuracy on the whole training set after every epoch, as Figure 1 needs it.
         evaluate_test: Measure them on the test set after every epoch; never used for any choice.
         patience: Stop when the validation accuracy has not improved for so many epochs.
@@ -131,9 +172,12 @@ class TrainConfig:
     model: ModelConfig = ModelConfig()
     optim: OptimConfig = OptimConfig()
     schedule: ScheduleConfig = ScheduleConfig()
+    distill: DistillConfig = DistillConfig()
     epochs: int = 10
     batch_size: int = 100
     seed: int = 0
+    label_smoothing: float = 0.0
+    average: float | None = None
     evaluate_train: bool = False
     evaluate_test: bool = True
     patience: int | None = None
@@ -149,7 +193,18 @@ class TrainConfig:
         _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")
+        _require("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "from 0 to below 1")
+        _require("average", self.average, self.average is None or 0 < self.average < math.inf, "more than 0 epochs")
         _require("explosion", self.explosion, self.explosion > 1, "more than 1")
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
+        hints = self.distill.hint_epochs
+        _require("distill.hint_epochs", hints, hints < self.epochs, f"fewer than all {self.epochs} epochs")
+        if hints and self.patience is not None:
+            raise UserError("patience and distill.hint_epochs do not go together: hints come before accuracy")
+
+
+def read_config(path: Path) -> TrainConfig:
+    """A configuration file."""
+    return from_dict(TrainConfig, read_toml(path), str(path))

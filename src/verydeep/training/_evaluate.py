@@ -46,9 +46,9 @@ def evaluate(
     return Evaluation(loss / len(split), correct / len(split))
 
 
-def losses(logits: Tensor, y: Tensor) -> Tensor:
+def losses(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
     """Sum of the cross-entropies, and how many samples are classified right: float64, `(2,)`."""
-    loss = F.cross_entropy(logits.float(), y, reduction="sum")
+    loss = F.cross_entropy(logits.float(), y, reduction="sum", label_smoothing=smoothing)
     return torch.stack([loss.double(), (logits.argmax(1) == y).sum().double()])
 
 

@@ -7,6 +7,7 @@ augmentation, dropout and the learning rate. So a run that was killed continues 
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -15,14 +16,18 @@ from torch import Tensor, nn
 from verydeep.data import Batches, Dataset
 from verydeep.errors import UserError
 from verydeep.models import save_weights
+from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
-from verydeep.training._evaluate import evaluate, losses
+from verydeep.training._evaluate import evaluate
+from verydeep.training._hints import Distillation
 from verydeep.training._interrupt import Interrupt
-from verydeep.training._optim import make_optimiser, set_rate
+from verydeep.training._objective import Objective, stage
+from verydeep.training._optim import add_parameters, make_optimiser, set_rate
 from verydeep.training._report import Report
 from verydeep.training._run import Run
 from verydeep.training._schedule import rate
 from verydeep.training._seed import seed_step
+from verydeep.training._teacher import load_teacher
 from verydeep.training._world import FlatGradients, World
 
 Status = Literal["finished", "stopped early", "diverged", "interrupted"]
@@ -45,10 +50,15 @@ class Trainer:
             rank=world.rank,
             world_size=world.size,
         )
-        self.optimiser = make_optimiser(model, config.optim)
-        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser)
-        self.gradients = FlatGradients(model, world)
         self.forward = self._forward()
+        self.objective = self._objective()
+        self.optimiser = make_optimiser(model, config.optim)
+        if self.objective.extra is not None:
+            add_parameters(self.optimiser, self.objective.extra, config.optim)
+        self.average = Average(model, config.average * len(self.batches)) if config.average is not None else None
+        self.more = self.objective.tensors | (self.average.tensors if self.average is not None else {})
+        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser, self.more)
+        self.gradients = FlatGradients(model, world)
         self.totals = self._totals()
         self.ticked = self.saved = time.perf_counter()
         self.stopping = False
@@ -84,13 +94,16 @@ class Trainer:
         config, position, device = self.config, self.position, self.world.device
         self.model.train()
         totals = self.totals
+        first, length = stage(config, position.epoch)
+        if position.epoch == first and position.batch == 0:
+            self.optimiser.state.clear()  # nothing is there before the first stage, and the second starts afresh
         for x, y in self.batches.epoch(position.epoch, position.batch):
-            progress = (position.epoch + position.batch / len(self.batches)) / config.epochs
-            set_rate(self.optimiser, rate(config.schedule, position.epoch, progress))
+            progress = (position.epoch - first + position.batch / len(self.batches)) / length
+            set_rate(self.optimiser, rate(config.schedule, position.epoch - first, progress))
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            found = losses(self._logits(x.to(device)), y.to(device))
+            found = self.objective(x.to(device), y.to(device), position, progress)
             (found[0] / self.batches.size(position.batch)).backward()
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
@@ -98,6 +111,8 @@ class Trainer:
             if config.optim.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
             self.optimiser.step()
+            if self.average is not None:
+                self.average.follow(position.epoch * len(self.batches) + position.batch)
 
             totals += found.detach()
             position.batch += 1
@@ -113,7 +128,7 @@ class Trainer:
 
     def measure(self) -> dict[str, Any]:
         """What is known after an epoch."""
-        self.world.mean_buffers(self.model)
+        self._mean_buffers()
         loss, correct = self.world.total(self.totals.clone()).tolist()
         seen = min(self.position.batch * self.config.batch_size, len(self.dataset.train))
         metrics = {
@@ -126,7 +141,8 @@ class Trainer:
         for name, wanted in splits.items():
             split = getattr(self.dataset, name)
             if wanted and split is not None and not self.position.diverged:
-                result = evaluate(self.model, split, self.world, self.forward)
+                with self._averaged():
+                    result = evaluate(self.model, split, self.world, self.forward)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
                 self.position.diverged |= not math.isfinite(result.loss)  # by the epoch's last update
         self._tick()
@@ -144,18 +160,19 @@ class Trainer:
         if self.world.rank == 0:
             self.run.append(metrics)
             if best or (self.dataset.valid is None and not position.diverged):
-                save_weights(self.model, self.run.path / "model.safetensors")
+                with self._averaged():
+                    save_weights(self.model, self.run.path / "model.safetensors")
         self.save()
         self.report.epoch(metrics)
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.world.mean_buffers(self.model)
+        self._mean_buffers()
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)
         self._tick()
         if self.world.rank == 0:
-            save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position)
+            save_checkpoint(self.run.path / "checkpoint", self.model, self.optimiser, self.position, self.more)
         self.saved = time.perf_counter()
 
     def _tick(self) -> None:
@@ -163,6 +180,17 @@ class Trainer:
         now = time.perf_counter()
         self.position.seconds += now - self.ticked
         self.ticked = now
+
+    def _mean_buffers(self) -> None:
+        """What the processes have seen, each its own part, in the weights and in their average."""
+        self.world.mean_buffers(self.model)
+        if self.average is not None:
+            with self.average.in_place():
+                self.world.mean_buffers(self.model)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The model as it is measured and kept."""
+        return self.average.in_place() if self.average is not None else nullcontext()
 
     def _logits(self, x: Tensor) -> Tensor:
         logits = self.forward(x)
@@ -181,13 +209,31 @@ class Trainer:
         mean = loss.item() / samples
         return not mean < self.config.explosion * math.log(max(len(self.dataset.classes), 2))
 
+    def _objective(self) -> Objective:
+        if self.config.distill.teacher is None:
+            if self.config.distill.hint_epochs:
+                raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
+            return Objective(self.config, self._logits)
+        if self.world.size > 1:
+            raise UserError("learning from a teacher is for one process; start it without torchrun")
+        teacher = load_teacher(self.config, len(self.dataset.classes)).to(self.world.device)
+        objective = Distillation(self.config, self._logits, self.model, teacher, self._precision)
+        if objective.extra is not None:
+            objective.extra.to(self.world.device)
+        return objective
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.config.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.world.device.type, torch.bfloat16)
+
     def _forward(self) -> Callable[[Tensor], Tensor]:
         model: Callable[[Tensor], Tensor] = torch.compile(self.model) if self.config.compile else self.model
         if self.config.precision == "float32":
             return model
 
         def in_bfloat16(x: Tensor) -> Tensor:
-            with torch.autocast(self.world.device.type, torch.bfloat16):
+            with self._precision():
                 return model(x)
 
         return in_bfloat16

@@ -27,6 +27,12 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
     return torch.optim.SGD(groups, config.lr, config.momentum, nesterov=config.nesterov, fused=fused)
 
 
+def add_parameters(optimiser: torch.optim.Optimizer, module: nn.Module, config: OptimConfig) -> None:
+    """Let it update another module too, by the same rules."""
+    for group in parameter_groups(module, config.lr, config.weight_decay, bias_lr=config.bias_lr):
+        optimiser.add_param_group(group | {"base_lr": group["lr"]})
+
+
 def _fusible(parameter: nn.Parameter) -> bool:
     """Whether torch updates it in one pass over memory, several times faster than one operation after the other."""
     return parameter.device.type in ("cpu", "cuda") and parameter.is_floating_point() and not parameter.is_sparse

@@ -1,0 +1,66 @@
+"""`verydeep reproduce fig1`: the random search over depth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verydeep.files import write_whole
+
+if TYPE_CHECKING:
+    from verydeep.cli._reproduce import Reproduce
+    from verydeep.experiments import Fig1
+    from verydeep.training import Interrupt
+
+
+def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | None) -> None:
+    """Train as long as there is time, then write and print what there is."""
+    study = _study(options)
+    if seconds != 0:
+        for _, said in study.train(options.root, interrupt, seconds):
+            print(said, flush=True)
+    _write(study)
+
+
+def _study(options: Reproduce) -> Fig1:
+    from verydeep.experiments import HALVING, QUICK, Fig1, chosen, strict
+
+    protocol = QUICK if options.quick else HALVING
+    results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
+    runs = options.runs or (results / "runs" if options.quick else Path("runs/fig1"))
+    if options.what == "all":  # both folders are those of everything
+        results = options.results / "fig1" if options.results else results
+        runs = options.runs / "fig1" if options.runs else results / "runs" if options.quick else runs
+    protocol = strict(protocol) if options.strict else protocol
+    return Fig1(protocol, chosen(options.only), results, runs, options.jobs)
+
+
+def _write(study: Fig1) -> None:
+    """The figure, the table and the pages, of all there is."""
+    from verydeep.experiments import (
+        NETWORKS,
+        best_curves,
+        claim,
+        fig1_text,
+        mean_curves,
+        ratio,
+        table,
+        table_lines,
+        write_page,
+    )
+    from verydeep.report import plot_fig1
+
+    found = study.read(NETWORKS)
+    rows = table(found, study.protocol)
+    for suffix in ("png", "svg"):
+        plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
+    values = {"ratio_at_100_layers": ratio(rows), "rows": [asdict(row) for row in rows]}
+    write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")
+    write_whole(study.results / "fig1.md", fig1_text(found, study.protocol))
+    print("\n".join(table_lines(rows)))
+    print(claim(rows))
+    print(f"{study.left(found)}; figure, table and analysis are in {study.results}")
+    if study.results.name == "fig1":  # among the other results, not in a folder of its own
+        print(f"everything measured so far: {write_page(study.results.parent)}")

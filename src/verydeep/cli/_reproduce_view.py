@@ -1,0 +1,57 @@
+"""What people see while tables are trained: a line an epoch, and on a terminal a bar with the time left below it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from verydeep.experiments import Tables
+    from verydeep.experiments._tables_run import Task
+
+
+class Lines:
+    """A line an epoch, for logs."""
+
+    def __init__(self, study: Tables) -> None:
+        self.study = study
+
+    def epoch(self, task: Task, metrics: dict[str, Any]) -> None:
+        """An epoch is done."""
+        print(f"{self._line(task, metrics)}; {self.study.left()}", flush=True)
+
+    def close(self) -> None:
+        """Training has ended, however it did."""
+
+    def _line(self, task: Task, metrics: dict[str, Any]) -> str:
+        from verydeep.training import describe
+
+        return f"{task.entry.name} seed {task.seed}  {describe(metrics, self.study.configs[task.entry].epochs)}"
+
+
+class Bar(Lines):
+    """A bar over all epochs that are to be trained."""
+
+    def __init__(self, study: Tables) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        super().__init__(study)
+        columns = (TextColumn("epochs"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, TextColumn("{task.fields[left]}"), transient=True, expand=True)
+        self.bar = self.progress.add_task("", total=self._epochs(), left=study.left())
+        self.progress.start()
+
+    def epoch(self, task: Task, metrics: dict[str, Any]) -> None:
+        self.progress.console.print(self._line(task, metrics), highlight=False, markup=False)
+        self.progress.update(self.bar, advance=1, left=self.study.left())
+
+    def close(self) -> None:
+        self.progress.stop()
+
+    def _epochs(self) -> int:
+        return sum(self.study.found[task.entry].left(task.seed, task.epochs) for task in self.study.tasks())
+
+
+def make_view(study: Tables) -> Lines:
+    """A bar for people, lines for files."""
+    return Bar(study) if sys.stdout.isatty() else Lines(study)

@@ -1,0 +1,87 @@
+"""docs/results.md: everything that was measured of the paper's tables and figures, written from results/ alone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from verydeep.experiments._fig1_table import Row
+from verydeep.experiments._fig1_text import claim, table_lines
+from verydeep.experiments._tables import TABLES
+from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
+from verydeep.files import read_json, write_whole
+
+_HEAD = """# Results
+
+Written by `verydeep reproduce` from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
+the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe,
+`fast` the same network at a tenth of the epochs. Times are of training and measuring together."""
+_LOG = """## The authors' log
+
+Test accuracy in percent of the 19-layer network under the authors' settings: what their published log says after an
+epoch, and our first run of the `paper` recipe as far as it has got. Their first layer started from N(0, 1), ours does
+not."""
+_FIGURES = (("2", ("figure2",)), ("3", ("figure3-mnist", "figure3-cifar100")), ("4", ("figure4",)))
+
+
+def page_path(results: Path) -> Path:
+    """Where the page of a folder of results is: in docs/ beside it, if there is one."""
+    docs = results.parent / "docs"
+    return docs / "results.md" if docs.is_dir() else results / "results.md"
+
+
+def write_page(results: Path) -> Path:
+    """Write the page again, and say where it is."""
+    path = page_path(results)
+    write_whole(path, results_page(results, path.parent))
+    return path
+
+
+def results_page(results: Path, beside: Path) -> str:
+    """The page, in Markdown.
+
+    Args:
+        results: The folder of all results.
+        beside: The folder the page is in, for its links.
+    """
+    found = read_results(results / "tables")
+    link = os.path.relpath(results, beside)
+    parts = [_HEAD]
+    for table, title in TABLES.items():
+        parts += [f"## {title}", "\n".join(tables_lines(table, found))]
+    parts += [_picture(results, link, "tables/curves.png", "Test accuracy over epochs; dashed: published")]
+    parts += [_LOG, "\n".join(log_lines(found)), *_figure_1(results, link), *_other_figures(results, link)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _figure_1(results: Path, link: str) -> list[str]:
+    title, file = "## Figure 1: training of plain and highway networks of 10 to 100 layers", results / "fig1/table.json"
+    if not file.exists():
+        return [title, "Not yet run: `verydeep reproduce fig1`."]
+    rows = [_row(values) for values in read_json(file)["rows"]]
+    more = f"Ranges, what decides and which gate bias: [fig1.md]({link}/fig1/fig1.md)."
+    return [
+        title,
+        "\n".join(table_lines(rows)),
+        claim(rows),
+        more,
+        _picture(results, link, "fig1/fig1.png", "Figure 1"),
+    ]
+
+
+def _row(values: dict[str, Any]) -> Row:
+    first, second = values["settings"]
+    return Row(**(values | {"settings": (first, second)}))
+
+
+def _other_figures(results: Path, link: str) -> list[str]:
+    parts = ["## Figures 2, 3 and 4: what the gates do, and which layers matter"]
+    if (results / "figures/README.md").exists():
+        parts.append(f"The paper's statements and what was measured: [results/figures]({link}/figures/README.md).")
+    for number, names in _FIGURES:
+        pictures = [_picture(results, link, f"figures/{name}.png", f"Figure {number}") for name in names]
+        parts.append("\n\n".join(filter(None, pictures)) or f"Figure {number}: not yet run.")
+    return parts
+
+
+def _picture(results: Path, link: str, file: str, text: str) -> str:
+    return f"![{text}]({link}/{file})" if (results / file).exists() else ""

@@ -1,0 +1,175 @@
+"""Training for the tables, as far as time allows; what is in the results is never trained again."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+from verydeep.experiments._recipes import Recipe, read_recipe
+from verydeep.experiments._tables import TEACHER, Entry
+from verydeep.experiments._tables_results import TableResult, shared
+from verydeep.experiments._tasks import Job, train_jobs
+from verydeep.experiments._time import hours
+from verydeep.files import read_json
+from verydeep.lock import alone
+from verydeep.models import create_model, multiply_adds
+from verydeep.training import Interrupt, ModelConfig, Run, TrainConfig
+
+Tell = Callable[["Task", dict[str, Any]], None]
+_QUICK_EPOCHS = 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """A seed of a row, to be trained up to an epoch."""
+
+    entry: Entry
+    seed: int
+    epochs: int
+
+
+@dataclass
+class Tables:
+    """What is to be trained, and where it is kept.
+
+    Attributes:
+        entries: The rows.
+        recipe: Whose settings.
+        results: Where results are kept.
+        runs: Where runs are.
+        seeds: Which; as many as the paper reports unless given.
+        epochs: Stop for now after so many epochs of the recipe.
+        workers: Processes; one where there is a GPU.
+        threads: Of each process.
+        quick: Train for a moment on the digits, to see that everything works.
+    """
+
+    entries: tuple[Entry, ...]
+    recipe: Recipe
+    results: Path
+    runs: Path
+    seeds: tuple[int, ...] | None = None
+    epochs: int | None = None
+    workers: int = 2
+    threads: int = 1
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        if torch.cuda.is_available():
+            self.workers = 1
+        if self.quick:
+            self.entries = tuple(entry for entry in self.entries if entry.quick)
+        self.waiting: list[Task] = []
+        self.configs = {entry: self._config(entry) for entry in self.entries}
+        self.found = {entry: TableResult(self.results, entry, self.recipe) for entry in self.entries}
+
+    def tasks(self) -> list[Task]:
+        """What is not trained yet."""
+        tasks = []
+        for entry, config in self.configs.items():
+            for seed in range(1 if self.quick else entry.seeds) if self.seeds is None else self.seeds:
+                epochs = min(self.epochs or config.epochs, config.epochs)
+                if self.found[entry].left(seed, epochs):
+                    tasks.append(Task(entry, seed, epochs))
+        return tasks
+
+    def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
+        """Train; `tell` gets every epoch."""
+        with ExitStack() as held:
+            for entry, config in self.configs.items():
+                self.found[entry].start(config)
+                busy = f"{entry.name} is being trained by another process"
+                held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
+            self.waiting = waiting = self.tasks()
+            taken: dict[Path, Task] = {}
+            workers = min(self.workers, len(waiting))
+
+            def next_job() -> Job | None:
+                task = next(filter(self.taught, waiting), None)
+                if task is None:
+                    return None
+                waiting.remove(task)
+                taken[self.path(task)] = task
+                self._check(task)
+                return Job(self._seeded(task), self.path(task), task.epochs)
+
+            def epoch(job: Job, metrics: dict[str, Any]) -> None:
+                task = taken[job.path]
+                if self.found[task.entry].epoch(task.seed, metrics, read_json(job.path / "environment.json")):
+                    tell(task, metrics)
+
+            for job, outcome in train_jobs(next_job, workers, root, interrupt, seconds, epoch):
+                task = taken.pop(job.path)
+                if outcome.status == "killed":
+                    waiting.insert(0, task)
+                else:
+                    self.found[task.entry].end(task.seed, outcome.status == "diverged")
+                    self._tidy(task)
+
+    def path(self, task: Task) -> Path:
+        """The run's folder."""
+        return self.runs / f"{task.entry.name}-{self.recipe}" / f"seed-{task.seed}"
+
+    def left(self) -> str:
+        """What the rest costs, from the epochs measured so far; a network not measured yet counts by its products."""
+        known = {entry: seconds for entry, result in self.found.items() if (seconds := epoch_seconds(result))}
+        tasks = self.tasks()
+        if tasks and not known:
+            return "no epoch measured yet"
+        each = (
+            median(seconds / _products(self.configs[entry].model) for entry, seconds in known.items()) if known else 0.0
+        )
+        cost = {entry: known.get(entry, each * _products(self.configs[entry].model)) for entry in self.entries}
+        total = sum(self.found[task.entry].left(task.seed, task.epochs) * cost[task.entry] for task in tasks)
+        return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
+
+    def taught(self, task: Task) -> bool:
+        """Whether a row's teacher has ended, if it has one."""
+        teacher = self.configs[task.entry].distill.teacher
+        return teacher is None or (Path(teacher) / "summary.json").exists()
+
+    def _config(self, entry: Entry) -> TrainConfig:
+        config = read_recipe(entry.name, self.recipe)
+        if config.distill.teacher is not None:
+            teacher = self.runs / f"{TEACHER}-{self.recipe}" / "seed-0"
+            config = replace(config, distill=replace(config.distill, teacher=str(teacher)))
+        if self.quick:
+            hints = replace(config.distill, hint_epochs=min(1, config.distill.hint_epochs))
+            return replace(config, data=DataConfig("digits"), epochs=_QUICK_EPOCHS, distill=hints)
+        return config
+
+    def _seeded(self, task: Task) -> TrainConfig:
+        config = replace(self.configs[task.entry], seed=task.seed)
+        return config if torch.cuda.is_available() else replace(config, device="cpu", threads=self.threads)
+
+    def _check(self, task: Task) -> None:
+        """A run that is there goes on with its own settings, so they must be the recipe's."""
+        path = self.path(task)
+        if (path / "config.json").exists() and shared(Run.load(path).config) != shared(self.configs[task.entry]):
+            raise UserError(f"{path} was started with other settings than the recipe's; move it away to start again")
+
+    def _tidy(self, task: Task) -> None:
+        """What nobody goes on from takes a lot of room."""
+        if not self.found[task.entry].left(task.seed, self.configs[task.entry].epochs):
+            shutil.rmtree(self.path(task) / "checkpoint", ignore_errors=True)
+
+
+def epoch_seconds(result: TableResult) -> float | None:
+    """What an epoch takes."""
+    times = [curve.seconds / len(curve.metrics) for curve in result.curves.values() if curve.metrics]
+    return median(times) if times else None
+
+
+@cache
+def _products(model: ModelConfig) -> float:
+    """Multiply-adds for a sample."""
+    with torch.device("meta"):
+        return multiply_adds(create_model(model.name, **model.overrides()))

@@ -1,0 +1,85 @@
+"""docs/fast-recipe.md: what helped a short recipe and what did not, written from the scores alone."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean, stdev, variance
+from typing import Any
+
+from verydeep.config import to_dict
+from verydeep.experiments._recipes import read_recipe
+from verydeep.experiments._variations import BASE, STUDIES
+from verydeep.experiments._variations_run import Scores
+
+_HEAD = """# What helps a recipe of a tenth of the epochs
+
+Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base. The
+accuracy is that of validation images held out of the training set, after the last epoch; the test set was not looked
+at. A change *helped* or *hurt* if it moved the mean by more than two standard errors, with the spread of seeds pooled
+over all changes; with many changes, about one in twenty would by chance."""
+_CLEAR = 2.0  # standard errors
+
+
+def recipe_page(folder: Path) -> str:
+    """The page, in Markdown."""
+    parts = [_HEAD]
+    for study in STUDIES.values():
+        parts += [f"## {study.title}", f"The base: {study.words}."]
+        lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
+        for epochs in lengths:
+            parts += [f"### {epochs} epochs", "\n".join(score_lines(Scores(folder, study, epochs)))]
+        if not lengths:
+            parts.append("Not yet run.")
+        parts += [f"### What configs/fast/{study.row}.toml changes", "\n".join(recipe_lines(study.row))]
+    return "\n\n".join(parts) + "\n"
+
+
+def recipe_lines(row: str) -> list[str]:
+    """Where the fast recipe of a row is not the paper's."""
+    paper, fast = (_flat(to_dict(read_recipe(row, recipe))) for recipe in ("paper", "fast"))
+    changed = [name for name in paper if paper[name] != fast[name]]
+    lines = [f"| {name} | {paper[name]} | {fast[name]} |" for name in changed]
+    return ["| setting | paper | fast |", "|---|---|---|", *lines]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
+
+
+def score_lines(scores: Scores) -> list[str]:
+    """The table of one study at one length, the best first."""
+    lines = ["| change | seeds | validation accuracy % | difference to the base | verdict |", "|---|---|---|---|---|"]
+    base, spread = scores.accuracies(BASE), pooled_spread(scores.accuracies(name) for name in scores.found)
+    rows = []
+    for variation in scores.study.variations:
+        values, lost = scores.accuracies(variation.name), scores.diverged(variation.name)
+        if lost:
+            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} diverged", "", "hurt"]))
+        elif values:
+            std = f" ± {100 * stdev(values):.2f}" if len(values) > 1 else ""
+            cells = [variation.words, str(len(values)), f"{100 * mean(values):.2f}{std}"]
+            if variation.name != BASE and base:
+                cells += [f"{100 * (mean(values) - mean(base)):+.2f}", verdict(values, base, spread)]
+            rows.append((mean(values), [*cells, "", ""][:5]))
+    rows.sort(key=lambda row: -row[0])
+    return lines + [f"| {' | '.join(cells)} |" for _, cells in rows]
+
+
+def pooled_spread(groups: Iterable[list[float]]) -> float | None:
+    """The standard deviation between seeds, from all groups that have several; None if none has."""
+    several = [values for values in groups if len(values) > 1]
+    freedom = sum(len(values) - 1 for values in several)
+    return math.sqrt(sum(variance(v) * (len(v) - 1) for v in several) / freedom) if freedom else None
+
+
+def verdict(values: list[float], base: list[float], spread: float | None) -> str:
+    """Whether a difference is more than chance."""
+    if spread is None:
+        return "one seed says nothing"
+    difference = mean(values) - mean(base)
+    if abs(difference) <= _CLEAR * spread * math.sqrt(1 / len(values) + 1 / len(base)):
+        return "no difference"
+    return "helped" if difference > 0 else "hurt"

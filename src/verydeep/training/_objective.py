@@ -1,0 +1,58 @@
+"""What a training step minimises."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor, nn
+
+from verydeep.training._checkpoint import Position
+from verydeep.training._config import TrainConfig
+from verydeep.training._evaluate import losses
+
+Forward = Callable[[Tensor], Tensor]
+Precision = Callable[[], AbstractContextManager[object]]
+
+
+class Objective:
+    """Cross-entropy, smoothed if asked.
+
+    Args:
+        config: The run's.
+        logits: The network.
+    """
+
+    extra: nn.Module | None = None  # what is trained beside the network and thrown away afterwards
+
+    def __init__(self, config: TrainConfig, logits: Forward) -> None:
+        self.config, self.logits = config, logits
+
+    def __call__(self, x: Tensor, y: Tensor, position: Position, progress: float) -> Tensor:
+        """The sum over a batch, and how many samples are classified right: float64, `(2,)`.
+
+        Args:
+            x: Samples.
+            y: Their classes.
+            position: Where training stands.
+            progress: The share of the present stage that is done.
+        """
+        return losses(self.logits(x), y, self.config.label_smoothing)
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint must hold."""
+        state = {} if self.extra is None else self.extra.state_dict()
+        return {f"extra.{name}": value for name, value in state.items()}
+
+
+def stage(config: TrainConfig, epoch: int) -> tuple[int, int]:
+    """The stage an epoch belongs to: its first epoch and its length; only training with hints has two."""
+    hints = config.distill.hint_epochs
+    return (0, hints) if epoch < hints else (hints, config.epochs - hints)
+
+
+def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:
+    """A module whose initial weights follow from a seed, whatever was drawn before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()

@@ -1,0 +1,272 @@
+"""Tables 1, 2 and 3: what was published, results that survive, and what a table says of runs not at their end."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verydeep.cli import main
+from verydeep.cli._reproduce_tables import read_seeds
+from verydeep.cli._reproduce_view import Bar, Lines
+from verydeep.errors import UserError
+from verydeep.experiments import (
+    ENTRIES,
+    LOGS,
+    TABLES,
+    Curve,
+    Entry,
+    TableResult,
+    Tables,
+    chosen_entries,
+    log_lines,
+    read_recipe,
+    read_results,
+    results_page,
+    tables_lines,
+)
+from verydeep.experiments import _recipes as recipes
+from verydeep.models import create_model
+from verydeep.models._cards import CARDS
+from verydeep.training import Run
+from verydeep.training._hints import _regressor
+
+ROOT = Path(__file__).parents[2]
+NAMED = {entry.name: entry for entry in ENTRIES if entry.name}
+MACHINE = {"processor": "Abacus", "threads": 1, "gpu": None}
+
+
+def curve(accuracies: list[float], seconds: float = 60.0, status: str = "training") -> Curve:
+    lines = [{"epoch": n, "seconds": seconds * n, "test_accuracy": a} for n, a in enumerate(accuracies, 1)]
+    return Curve(status, tuple(lines), MACHINE)
+
+
+def made_up(folder: Path, name: str, curves: list[Curve], recipe: recipes.Recipe = "fast") -> TableResult:
+    result = TableResult(folder, NAMED[name], recipe)
+    result.start(read_recipe(name, recipe))
+    result.curves = dict(enumerate(curves))
+    result.write()
+    return TableResult(folder, NAMED[name], recipe)
+
+
+def row(folder: Path, name: str) -> str:
+    entry = NAMED[name]
+    lines = tables_lines(entry.table, read_results(folder))
+    (found,) = [line for line in lines if entry.title in line and f"| {entry.data} |" in line]
+    return found
+
+
+def test_published_numbers_are_those_of_the_networks_cards() -> None:
+    cards = {(card.name, card.dataset): card.published for card in CARDS}
+    for name, entry in NAMED.items():
+        config = read_recipe(name, "paper")
+        if entry.published and "backpropagation" not in entry.title:
+            assert entry.published == cards[config.model.name, config.data.source]
+
+
+def test_the_published_accuracy_to_reach_is_the_mean_where_there_is_one() -> None:
+    assert NAMED["highway-mnist-16"].accuracy == pytest.approx(0.994)
+    assert NAMED["highway-a"].accuracy == pytest.approx(0.8918)
+    assert NAMED["fitnet-a"].accuracy is None
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_row_that_is_trained_here_has_both_recipes(name: str) -> None:
+    assert read_recipe(name, "paper").epochs == 10 * read_recipe(name, "fast").epochs
+
+
+def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "_CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.setattr(recipes, "_INSTALLED", tmp_path)
+    with pytest.raises(UserError, match="install verydeep again"):
+        read_recipe("highway-a", "paper")
+    (tmp_path / "highway-a.toml").write_text("epochs = 7")
+    assert read_recipe("highway-a", "paper").epochs == 7
+
+
+def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
+    again = {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}
+    assert not result.epoch(0, again, MACHINE)
+    assert result.epoch(0, again | {"epoch": 3}, MACHINE)
+    assert result.epoch(1, again | {"epoch": 1}, MACHINE)
+    kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
+    assert [line["test_accuracy"] for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
+    assert (kept.left(0, 40), kept.left(1, 40), kept.left(2, 40), kept.left(0, 2)) == (37, 39, 40, 0)
+    kept.start(read_recipe("highway-a", "fast"))
+    kept.end(0, diverged=True)
+    assert kept.left(0, 40) == 0
+
+
+def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1])])
+    config = read_recipe("highway-a", "fast")
+    result.start(replace(config, seed=3, threads=1, device="cpu"))  # they are no settings of the recipe
+    with pytest.raises(UserError, match="other settings"):
+        result.start(replace(config, batch_size=7))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"config": {}, "seeds": [1]}', "[]", "{"])
+def test_a_damaged_result_is_said_in_a_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "highway-a-fast.json").write_text(text)
+    assert main(["reproduce", "table2", "--minutes", "0", "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "highway-a-fast.json" in said
+    assert said.count("\n") == 1
+
+
+def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path: Path) -> None:
+    ended = [curve([0.5] * 29 + [last], 60, "trained") for last in (0.994, 0.996)]
+    made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
+    assert row(tmp_path, "highway-mnist-16") == (
+        "| Highway, 10 layers, width 16 | MNIST | 39K | 99.43 (99.40 ± 0.03) "
+        "| 99.60 (99.50 ± 0.14); 1 under way; 1 diverged | fast | 30 | 2 | 30 min | Abacus, 1 thread |"
+    )
+    assert "not yet run" in row(tmp_path, "highway-mnist-32")
+    assert "| 99.61 | not trained here |" in tables_lines("table1", [])[-1]
+
+
+def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
+    wanted = "12 of 40 epochs, 85.1 %; the full recipe would take 5 h 12 min on this machine"
+    assert f"| {wanted} | fast | 12 of 40 | 1 |" in row(tmp_path, "highway-a")
+
+
+def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
+    name = "highway-19-nin-cifar10"
+    made_up(tmp_path, name, [curve([0.3, 0.4, 0.5])], "paper")
+    lines = log_lines(read_results(tmp_path))
+    assert "| 1 | 33.84 | 30.00 | 2.61 | |" in lines
+    assert "| 3 | | 50.00 | | |" in lines
+    assert "| 400 | 92.14 | | 68.09 | |" in lines
+    assert LOGS[name][201] == 90.38
+
+
+def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> None:
+    entries = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
+    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert study.left() == "no epoch measured yet"
+    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert [(task.entry.name, task.epochs) for task in study.tasks()] == [("highway-a", 40), ("highway-b", 40)]
+    told = study.left()
+    assert int(told.split(" h ")[0]) >= 2  # Highway B has some ten times the products
+    made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
+    assert Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).left() == "15 min left"
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,4", (0, 4)), ("2,", (2,)), (None, None)])
+def test_seeds_are_a_number_or_a_list(text: str | None, seeds: tuple[int, ...] | None) -> None:
+    assert read_seeds(text) == seeds
+
+
+def test_rows_are_chosen_by_name() -> None:
+    assert [entry.name for entry in chosen_entries(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
+    assert chosen_entries(("table2",), "highway-a") == (NAMED["highway-a"],)
+    assert {entry.table for entry in ENTRIES} == set(TABLES)
+    assert isinstance(ENTRIES[0], Entry)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["tabel1"], "did you mean 'table1'?"), (["table2", "--only", "highway-d"], "unknown row of table2"),
+     (["table1", "--strict"], "--strict is not for table1"), (["fig1", "--seeds", "2"], "--seeds is not for fig1"),
+     (["table1", "--seeds", "-1"], "--seeds takes"), (["table1", "--epochs", "0"], "--epochs must be at least 1"),
+     (["all", "--only", "highway-a"], "name it instead of all"), (["table1", "--minutes", "-1"], "--minutes must be")],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_one_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results"
+    assert main(["reproduce", "table3", "--minutes", "0", "--results", str(results)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("not yet run") == sum(entry.table == "table3" for entry in NAMED.values())
+    page = (results / "results.md").read_text()
+    assert "Not yet run: `verydeep reproduce fig1`." in page
+    made_up(results / "tables", "highway-a", [curve([0.5, 0.6])])
+    assert main(["reproduce", "table2", "--minutes", "0", "--results", str(results)]) == 0
+    assert (
+        "![Test accuracy over epochs; dashed: published](./tables/curves.png)" in (results / "results.md").read_text()
+    )
+    assert (results / "tables" / "curves.svg").exists()
+
+
+def test_the_page_of_results_is_what_the_results_say() -> None:
+    """If it is not: verydeep reproduce all --minutes 0."""
+    assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
+
+
+def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reproduce(folder: str, *options: str) -> tuple[str, list[Any]]:
+        arguments = ["--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path / folder), *options]
+        assert main(["reproduce", "table2", *arguments]) == 0
+        found = json.loads((tmp_path / folder / "tables" / "highway-a-fast.json").read_text())
+        return capsys.readouterr().out, [line["test_accuracy"] for line in found["seeds"][0]["metrics"]]
+
+    _, whole = reproduce("whole")
+    said, half = reproduce("pieces", "--epochs", "1")
+    assert "1 of 2 epochs" in said
+    assert half == whole[:1]
+    said, both = reproduce("pieces", "--resume")
+    assert both == whole
+    assert said.count("highway-a seed 0  epoch") == 1
+    assert "nothing left" in said
+    run = Run.load(tmp_path / "pieces" / "runs" / "tables" / "highway-a-fast" / "seed-0")
+    assert run.summary is not None
+    assert [line["test_accuracy"] for line in run.metrics] == whole
+
+
+def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
+    (task,) = study.tasks()
+    assert not study.taught(task)
+    teacher = tmp_path / "runs" / "maxout-fast" / "seed-0"
+    assert study.configs[task.entry].distill.teacher == str(teacher)
+    teacher.mkdir(parents=True)
+    (teacher / "summary.json").write_text("{}")
+    assert study.taught(task)
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path / "quick")]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    assert "wait for their teacher, maxout" in capsys.readouterr().out
+
+
+def test_the_hints_layers_have_shapes_that_fit() -> None:
+    for name, maps in (("fitnet-a-hints", 32), ("fitnet-b-hints", 80)):
+        config = read_recipe(name, "fast")
+        student, teacher = create_model(config.model.name), create_model("maxout")
+        regressor = _regressor(student, teacher, config.distill)
+        assert regressor.weight.shape == (192, maps, 2, 2)
+
+
+@pytest.mark.parametrize("view", [Lines, Bar])
+def test_every_epoch_is_shown_with_the_time_left(
+    view: type[Lines], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    study = Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
+    shown = view(study)
+    line = {
+        "epoch": 10,
+        "lr": 0.1,
+        "loss": 1.5,
+        "accuracy": 0.5,
+        "test_loss": 1.4,
+        "test_accuracy": 0.5,
+        "seconds": 600,
+    }
+    shown.epoch(study.tasks()[0], line)
+    shown.close()
+    said = capsys.readouterr().out
+    assert "highway-a seed 0  epoch 10/40" in said
+    assert view is Bar or "; 30 min left" in said
