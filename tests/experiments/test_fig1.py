@@ -212,3 +212,13 @@ def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
 def test_all_networks_are_chosen_unless_some_are_named() -> None:
     assert len(chosen(None)) == 8
     assert [network.name for network in chosen("plain-10, highway-100")] == ["plain-10", "highway-100"]
+
+
+def test_a_study_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
+    results = Results(tmp_path, HIGHWAY, HALVING)
+    results.add(0, "diverged", [])
+    first, *rest = results.file.read_text().splitlines(keepends=True)
+    head = json.loads(first)
+    del head["config"]["label_smoothing"]
+    results.file.write_text(json.dumps(head) + "\n" + "".join(rest))
+    assert set(Results(tmp_path, HIGHWAY, HALVING).trials) == {0}

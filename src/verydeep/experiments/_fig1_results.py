@@ -16,7 +16,7 @@ from verydeep.errors import UserError
 from verydeep.experiments._fig1 import SEED, Network, Protocol, settings_of
 from verydeep.files import cannot_write, write_whole
 from verydeep.search import Settings
-from verydeep.training import environment
+from verydeep.training import TrainConfig, environment
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,17 @@ class Results:
                 lines.append(dict(json.loads(line)))
             except (ValueError, TypeError):
                 continue  # cut short by a crash, and written over by the next line
-        if not lines or {key: lines[0].get(key) for key in self.head} != self.head:
+        if not lines or not self._is_mine(lines[0]):
             raise UserError(f"{self.file} holds another study; move it away, or choose another --results")
         return lines
+
+    def _is_mine(self, head: dict[str, Any]) -> bool:
+        """Whether a first line is this study's; settings that came later have their defaults."""
+        try:
+            config = to_dict(from_dict(TrainConfig, head.get("config", {}), str(self.file)))
+        except UserError:
+            return False
+        return {"network": head.get("network"), "seed": head.get("seed"), "config": config} == self.head
 
     def _append(self, line: str) -> None:
         try:
