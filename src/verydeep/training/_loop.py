@@ -104,7 +104,7 @@ class Trainer:
 
             self.gradients.clear()
             found = self.objective(x.to(device), y.to(device), position, progress)
-            (found[0] / self.batches.size(position.batch)).backward()
+            found.backward(found.new_tensor([1 / self.batches.size(position.batch), 0]))  # of the mean loss
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
             self.stopping = self.gradients.share(interrupt.requested, look)
