@@ -6,16 +6,14 @@ The two are timed in turn, so that a slow moment of the machine meets both. The 
 
 import json
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from _result import write_result
 from torch import Tensor, nn
 
 from verydeep.data import Augment, Batches, Split
@@ -83,26 +81,9 @@ def main() -> None:
         "what": f"batch of {BATCH} images 3x32x32, pad 8, crop, mirror; step of highway-mnist-16 at batch {BATCH}",
         "repeats": REPEATS,
         "measured": [measure(threads) for threads in sorted({1, os.cpu_count() or 1})],
-        "machine": {
-            "system": f"{platform.system()} {platform.machine()}",
-            "processor": processor(),
-            "cores": os.cpu_count(),
-        },
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
-        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    temporary = OUT.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=2) + "\n")
-    temporary.replace(OUT)
-    print(json.dumps(result, indent=2))
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    write_result(OUT, result)
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

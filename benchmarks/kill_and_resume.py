@@ -13,7 +13,6 @@ and weights and optimiser state of its last checkpoint equal the undisturbed run
 
 import argparse
 import contextlib
-import json
 import mmap
 import os
 import random
@@ -23,19 +22,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sklearn.datasets  # noqa: F401 - what a run imports later, so that it is there when it is forked
 import torch._dynamo  # noqa: F401 - the first step of an optimiser does
+from _result import write_result
 from safetensors import safe_open
 
 from verydeep.cli._train import main as verydeep_train
 from verydeep.config import to_dict
-from verydeep.files import write_whole
 from verydeep.training import Run, read_config
-from verydeep.training._environment import environment
 from verydeep.training._loop import Trainer
 
 ROOT = Path(__file__).parents[1]
@@ -172,10 +169,8 @@ def main() -> int:
         **result,
         "seed_of_instants": options.seed,
         "config": to_dict(read_config(options.config)),
-        "environment": environment(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_whole(options.out, json.dumps(facts, indent=1) + "\n")
+    write_result(options.out, facts)
     print(f"{result['identical']} of {result['kills']} identical; killed during {result['during']}; {options.out}")
     return int(result["identical"] != result["kills"])
 

@@ -7,23 +7,19 @@ are MNIST's training set where it can be found, else random numbers of the same 
 """
 
 import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
+from _result import write_result
 
 from verydeep.analysis import lesion_study
 from verydeep.data import Split, load_dataset
 from verydeep.errors import UserError
-from verydeep.files import write_whole
 from verydeep.models import Network, create_model
 from verydeep.training import Run, World, evaluate
 
@@ -93,13 +89,9 @@ def main() -> None:
         "lesions": lesions.described(),
         "ratio": round(lesions.seconds / full.seconds, 4),
         "processor_ratio": round(lesions.processor / full.processor, 4),
-        "machine": {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count()},
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy")}},
-        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_whole(OUT, json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    write_result(OUT, result)
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,17 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
+from _result import write_result
 from torch import Tensor, nn
 
 from verydeep.data import load_dataset
-from verydeep.files import write_whole
 from verydeep.search import draw, read_search
-from verydeep.training import environment
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
@@ -109,13 +107,7 @@ def main() -> None:
         naive = naive_seconds(file, options.depth, options.epochs, options.settings)
     rates = {kind: 3600 * options.settings / seconds for kind, seconds in (("ours", ours), ("naive", naive))}
     found = {**shape, "settings_an_hour": rates, "ratio": rates["ours"] / rates["naive"]}
-    result = {
-        "command": " ".join(["python", *sys.argv]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": environment(),
-        **found,
-    }
-    write_whole(options.out, json.dumps(result, indent=1) + "\n")
+    write_result(options.out, found)
     print(json.dumps(found, indent=1))
 
 

@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "search"))
 
 from _postgres import Server, installed  # noqa: E402
+from _result import write_result  # noqa: E402
 
-from verydeep.files import write_whole  # noqa: E402
 from verydeep.search import open_study, records  # noqa: E402
-from verydeep.training import environment  # noqa: E402
 
 CONFIG = """
 epochs = 8
@@ -100,13 +98,7 @@ def main() -> None:
             found["postgresql"] = measured(folder / "server", file, server.url, options.kills, calm)
         else:
             print("no PostgreSQL here: apt-get install postgresql", file=sys.stderr)
-    result = {
-        "command": f"python benchmarks/search_workers.py --kills {options.kills} --trials {options.trials}",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": environment(),
-        **found,
-    }
-    write_whole(options.out, json.dumps(result, indent=1) + "\n")
+    write_result(options.out, {"kills": options.kills, "trials": options.trials, **found})
     print(json.dumps(found, indent=1))
 
 

@@ -13,18 +13,16 @@ import statistics
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from _result import write_result
 from torch import Tensor, nn
 
 from verydeep.data import DataConfig, Dataset, Split
-from verydeep.files import write_whole
 from verydeep.training import Bar, ModelConfig, OptimConfig, Run, TrainConfig, World, make_model
-from verydeep.training._environment import environment
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
 from verydeep.training._optim import make_optimiser
@@ -112,10 +110,8 @@ def main() -> None:
         "repeats": REPEATS,
         "steps_in_a_repeat": STEPS,
         **measured,
-        "environment": environment(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_whole(OUT, json.dumps(result, indent=1) + "\n")
+    write_result(OUT, result)
     print(json.dumps(measured, indent=1))
 
 

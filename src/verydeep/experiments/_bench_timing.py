@@ -14,18 +14,23 @@ def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -
     Args:
         steps: What to time, by name.
         seconds: Roughly for how long.
-        rounds: At least, and at most ten times so many.
+        rounds: At least, and at most ten times so many; after ten times the seconds three are enough.
     """
     repeats = {name: _repeats(step) for name, step in steps.items()}
     times: dict[str, list[float]] = {name: [] for name in steps}
-    end = time.perf_counter() + seconds
+    start, done = time.perf_counter(), 0
     order = list(steps)
-    while len(times[order[0]]) < rounds or (time.perf_counter() < end and len(times[order[0]]) < 10 * rounds):
+    while done < 3 or _go_on(time.perf_counter() - start, done, seconds, rounds):
         for name in order:
             times[name].append(_time(steps[name], repeats[name]))
         order = order[1:] + order[:1]  # each goes first in turn
+        done += 1
     first = next(iter(steps))
     return {name: summary(values, times[first]) for name, values in times.items()}
+
+
+def _go_on(spent: float, done: int, seconds: float, rounds: int) -> bool:
+    return spent < 10 * seconds if done < rounds else spent < seconds and done < 10 * rounds
 
 
 def summary(values: list[float], ours: list[float]) -> dict[str, Any]:
