@@ -76,6 +76,7 @@ class CompiledCompetitor(TorchCompetitor):
             raise UserError("torch.compile needs a C++ compiler")
         super().__init__(model)
         weights = copy.deepcopy(model.state_dict())
+        torch.compiler.reset()  # after several networks it would give up, and run the next ones without compiling them
         self.model = torch.compile(model)  # type: ignore[assignment]
         start = time.perf_counter()
         self.train(x, y) if mode == "train" else self.infer(x)
