@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from verydeep.cli import main
 from verydeep.errors import UserError
@@ -16,7 +18,7 @@ from verydeep.experiments._bench import Task
 from verydeep.experiments._bench_cases import BASE, Case, bench_cases
 from verydeep.experiments._bench_table import flops
 from verydeep.experiments._bench_timing import measure, summary
-from verydeep.experiments._bench_torch import make_ours, naive
+from verydeep.experiments._bench_torch import CompiledCompetitor, make_ours, naive
 from verydeep.models import multiply_adds
 from verydeep.report import plot_bench
 
@@ -69,6 +71,29 @@ def test_without_a_compiler_torch_compile_is_reported_missing(monkeypatch: pytes
     assert result["missing"]["compiled"] == "torch.compile needs a C++ compiler"
     deep = _bench_child.compare(**task(replace(TINY[0], depth=101), compile=True))
     assert "beyond depth 100" in deep["missing"]["compiled"]
+
+
+def test_every_network_is_compiled_and_none_runs_as_it_is_because_there_were_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr(torch.compiler, "reset", lambda: done.append("reset"))
+
+    def compile_(model: nn.Module) -> nn.Module:
+        done.append("compile")
+        return model
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    x, y = torch.rand(4, *TINY[1].input_shape), torch.zeros(4, dtype=torch.int64)
+    for _ in range(2):
+        CompiledCompetitor(naive(make_ours(TINY[1])), x, y, "infer")
+    assert done == ["reset", "compile"] * 2
+
+
+def test_slow_comparisons_end_after_three_rounds_and_quick_ones_after_all() -> None:
+    assert measure({"slow": lambda: sleep(0.06)}, 0.01, 9)["slow"]["rounds"] == 3
+    assert measure({"quick": lambda: None}, 0.0, 2)["quick"]["rounds"] == 3
 
 
 def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

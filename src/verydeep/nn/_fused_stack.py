@@ -69,13 +69,13 @@ class FusedStack(Stack):
         """Whether kernels run all of a network together."""
         parameters = first.weight, first.bias, last.weight, last.bias
         return (
-            (x.dim(), first.out_features, last.in_features) == (2, self.width, self.width)
+            all(parameter is not None for parameter in parameters)
+            and is_fused(self.backend, self._fusible(), [x, self.weight, self.bias, *parameters])
+            and (x.dim(), first.out_features, last.in_features) == (2, self.width, self.width)
             and x.shape[1] == first.in_features
             and kernels.inputs_suit(first.in_features)
             and not (self.recompute or x.requires_grad)
             and not any(_is_watched(module) for module in (first, self, last))
-            and all(parameter is not None for parameter in parameters)
-            and is_fused(self.backend, self._fusible(), [x, self.weight, self.bias, *parameters])
         )
 
     @torch.no_grad()
