@@ -27,7 +27,7 @@ class Bench:
     compile: bool = True
     """Whether torch.compile takes part: it needs a C++ compiler, and about half a minute for every comparison."""
     only: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
-    """Only what has this in its name: conv, train-highway-d50, t2, ..."""
+    """Measure only what has this in its name: conv, train-highway-d50, t2, ...; the table has all there is."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where the results go; results/bench or results/bench-quick unless given."""
     json: bool = False
@@ -42,11 +42,12 @@ def main(arguments: list[str]) -> None:
     from verydeep.report import plot_bench
 
     folder = options.out or Path("results") / ("bench-quick" if options.quick else "bench")
-    tasks = limited(bench_tasks(options.quick, options.compile and not options.quick), options.only)
+    everything = bench_tasks(options.quick, options.compile and not options.quick)
+    tasks = limited(everything, options.only)
     if not tasks:
         raise UserError(f"nothing that is measured has '{options.only}' in its name")
     _run(tasks, folder / "cases")
-    results = load_results(tasks, folder / "cases")
+    results = load_results(everything, folder / "cases")
     table = bench_table(results)
     write_whole(folder / "bench.json", json.dumps(results, indent=1) + "\n")
     write_whole(folder / "bench.md", _heading(results) + table)
