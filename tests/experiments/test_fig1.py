@@ -171,6 +171,7 @@ def test_the_table_and_the_curves_are_those_of_the_best(tmp_path: Path) -> None:
     text = fig1_text([plain, highway], SMALL)
     assert "the best plain network's loss is 200 times the best highway's" in text
     assert "at least two depths are needed" in text
+    assert "The study is not finished" in text
 
 
 def test_the_recommended_gate_bias_follows_the_best_of_each_depth(tmp_path: Path) -> None:

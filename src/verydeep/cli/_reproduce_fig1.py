@@ -43,6 +43,7 @@ def _write(study: Fig1) -> None:
         NETWORKS,
         best_curves,
         claim,
+        epochs_left,
         fig1_text,
         mean_curves,
         ratio,
@@ -56,7 +57,8 @@ def _write(study: Fig1) -> None:
     rows = table(found, study.protocol)
     for suffix in ("png", "svg"):
         plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
-    values = {"ratio_at_100_layers": ratio(rows), "rows": [asdict(row) for row in rows]}
+    left = sum(epochs_left(result.trials, study.protocol) for result in found)
+    values = {"ratio_at_100_layers": ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
     write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")
     write_whole(study.results / "fig1.md", fig1_text(found, study.protocol))
     print("\n".join(table_lines(rows)))

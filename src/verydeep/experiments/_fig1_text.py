@@ -6,6 +6,7 @@ from verydeep.experiments._fig1 import Protocol
 from verydeep.experiments._fig1_analysis import Influence, influences, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._fig1_table import TOP, Row, describe_protocol, ratio, table
+from verydeep.experiments._halving import epochs_left
 from verydeep.nn import suggest_gate_bias
 
 _TITLE = "# Figure 1: training cross-entropy of plain and highway networks of 10 to 100 layers"
@@ -23,12 +24,18 @@ def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
         _RANGES,
         "\n".join(table_lines(rows)),
         claim(rows),
+        unfinished(sum(epochs_left(result.trials, protocol) for result in found)),
         "## What matters",
         "\n".join(_influence_lines(influences(found, protocol.stages[0].epochs), protocol.stages[0].epochs)),
         "## Which gate bias",
         _gate_bias(recommended_gate_bias(found)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def unfinished(epochs: int) -> str:
+    """What a reader must know of a study that is under way."""
+    return f"The study is not finished: {epochs:,} epochs of training are still to be done." if epochs else ""
 
 
 def table_lines(rows: Sequence[Row]) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.experiments._fig1_table import Row
-from verydeep.experiments._fig1_text import claim, table_lines
+from verydeep.experiments._fig1_text import claim, table_lines, unfinished
 from verydeep.experiments._tables import TABLES
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
 from verydeep.files import read_json, write_whole
@@ -57,12 +57,14 @@ def _figure_1(results: Path, link: str) -> list[str]:
     title, file = "## Figure 1: training of plain and highway networks of 10 to 100 layers", results / "fig1/table.json"
     if not file.exists():
         return [title, "Not yet run: `verydeep reproduce fig1`."]
-    rows = [_row(values) for values in read_json(file)["rows"]]
+    values = read_json(file)
+    rows = [_row(row) for row in values["rows"]]
     more = f"Ranges, what decides and which gate bias: [fig1.md]({link}/fig1/fig1.md)."
     return [
         title,
         "\n".join(table_lines(rows)),
         claim(rows),
+        unfinished(values.get("epochs_left", 0)),
         more,
         _picture(results, link, "fig1/fig1.png", "Figure 1"),
     ]

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from verydeep.report._axes import name_curves, plain_axes
+from verydeep.report._axes import plain_axes
 from verydeep.report._figure import Look, Theme, drawn
 
 
@@ -31,7 +31,7 @@ def plot_fig1(
             plain_axes(axes)
         left.set_ylabel("mean cross-entropy, training set")
         if best:
-            name_curves(left)
+            figure.legend(*left.get_legend_handles_labels(), frameon=False, loc="outside right center")
     return figure
 
 
