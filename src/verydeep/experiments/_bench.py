@@ -99,6 +99,8 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
     """A measuring process; what is yielded sends it a message and returns its answer."""
     pin = f"os.sched_setaffinity(0, {available_cores()[: task.threads]})" if hasattr(os, "sched_setaffinity") else ""
     variables = dict(os.environ) | {name: str(task.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    # torch.compile must not start from what other networks have taught it: it would compile for sizes that vary
+    variables |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"), "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0"}
     if task.cache is not None:
         variables["XDG_CACHE_HOME"] = str(cache)  # the first of two finds it empty, the second what that one has left
     with tempfile.TemporaryFile("w+") as errors:
