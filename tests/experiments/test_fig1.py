@@ -138,20 +138,6 @@ def test_results_of_another_study_are_refused(tmp_path: Path, capsys: pytest.Cap
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["fig9"], "unknown table or figure"), (["fig1", "--only", "highway-51"], "did you mean 'highway-50'?"),
-     (["fig1", "--jobs", "0"], "--jobs must be at least 1")],
-)  # fmt: skip
-def test_what_does_not_exist_is_refused_in_one_line(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["reproduce", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
-
-
 def test_an_empty_study_says_that_nothing_has_been_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "fig1", "--quick", "--minutes", "0", "--results", str(tmp_path)]) == 0
     said = capsys.readouterr().out

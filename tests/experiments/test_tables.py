@@ -169,22 +169,6 @@ def test_rows_are_chosen_by_name() -> None:
     assert isinstance(ENTRIES[0], Entry)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["tabel1"], "did you mean 'table1'?"), (["table2", "--only", "highway-d"], "unknown row of table2"),
-     (["table1", "--strict"], "--strict is not for table1"), (["fig1", "--seeds", "2"], "--seeds is not for fig1"),
-     (["table1", "--seeds", "-1"], "--seeds takes"), (["table1", "--epochs", "0"], "--epochs must be at least 1"),
-     (["all", "--only", "highway-a"], "name it instead of all"), (["table1", "--minutes", "-1"], "--minutes must be")],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_in_one_line(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["reproduce", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
-
-
 def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     assert main(["reproduce", "table3", "--minutes", "0", "--results", str(results)]) == 0

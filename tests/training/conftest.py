@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from verydeep.data import DataConfig, Dataset, Split
-from verydeep.training import ModelConfig, OptimConfig, TrainConfig
+from verydeep.training import ModelConfig, OptimConfig, Report, TrainConfig
 
 Configure = Callable[..., TrainConfig]
 
@@ -45,3 +45,19 @@ def configure() -> Configure:
         return replace(plain, **changes)
 
     return make
+
+
+class _Stop(Report):
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def step(self, *arguments: Any) -> None:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def stop_after() -> Callable[[int], Report]:
+    """A report that leaves at once after some steps, as a kill does."""
+    return _Stop

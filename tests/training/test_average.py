@@ -9,22 +9,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from verydeep.data import Dataset
-from verydeep.training import OptimConfig, Report, Run, World, evaluate, resume, train
+from verydeep.training import OptimConfig, Run, World, evaluate, resume, train
 from verydeep.training._average import Average
 
 ALONE = World(0, 1, torch.device("cpu"))
-
-
-class Stop(Report):
-    """Leaves at once after some steps, as a kill does."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def step(self, *arguments: Any) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
@@ -78,9 +66,11 @@ def test_the_average_is_what_is_measured_and_kept(tmp_path: Path, unvalidated: D
 
 
 @pytest.mark.parametrize("steps", [7, 12, 23])
-def test_a_killed_run_goes_on_with_the_same_average(steps: int, tmp_path: Path, tiny: Dataset, configure: Any) -> None:
+def test_a_killed_run_goes_on_with_the_same_average(
+    steps: int, tmp_path: Path, tiny: Dataset, configure: Any, stop_after: Any
+) -> None:
     config = configure(average=0.5, epochs=2, label_smoothing=0.1)
     whole = train(config, tmp_path / "whole", dataset=tiny)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=tiny, report=Stop(steps))
+        train(config, tmp_path / "run", dataset=tiny, report=stop_after(steps))
     assert outcome(resume(tmp_path / "run", dataset=tiny)) == outcome(whole)

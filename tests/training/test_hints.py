@@ -21,7 +21,6 @@ from verydeep.training import (
     ModelConfig,
     OptimConfig,
     Position,
-    Report,
     Run,
     ScheduleConfig,
     TrainConfig,
@@ -32,18 +31,6 @@ from verydeep.training import (
 from verydeep.training._hints import Distillation
 
 HINTS = DistillConfig(hint_epochs=2, hint="conv6", guided="highway3")
-
-
-class Stop(Report):
-    """Leaves at once after some steps, as a kill does."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def step(self, *arguments: Any) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +72,11 @@ def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
 
 
 def test_hints_train_the_layers_up_to_the_guided_one_and_no_others(
-    tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig]
+    tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig], stop_after: Any
 ) -> None:
     config = student()
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=images, report=Stop(7))
+        train(config, tmp_path / "run", dataset=images, report=stop_after(7))
     kept = load_file(tmp_path / "run" / "model.safetensors")  # after the first of the two epochs of hints
     start = make_model(config, images).state_dict()
     assert kept.keys() == start.keys()  # the regressor is not among them
@@ -111,12 +98,12 @@ def test_the_error_of_hints_falls_and_then_the_labels_are_learnt(
 
 @pytest.mark.parametrize("steps", [2, 7, 8, 9, 13])  # 4 steps an epoch; two epochs of hints
 def test_a_killed_run_goes_on_to_the_same_bits(
-    steps: int, tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig]
+    steps: int, tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig], stop_after: Any
 ) -> None:
     config = replace(student(), average=1.0)
     whole = train(config, tmp_path / "whole", dataset=images)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=images, report=Stop(steps))
+        train(config, tmp_path / "run", dataset=images, report=stop_after(steps))
     assert outcome(resume(tmp_path / "run", dataset=images)) == outcome(whole)
 
 

@@ -24,7 +24,7 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "git": _commit(),
-        "command": " ".join(sys.argv),
+        "command": " ".join([_program(), *sys.argv[1:]]),
     }
 
 
@@ -33,6 +33,12 @@ def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     now = environment()
     names = ("torch", "processor", "processes", "threads", "gpu")
     return [(name, before[name], now[name]) for name in names if name in before and before[name] != now[name]]
+
+
+def _program() -> str:
+    """What was run, without the folders of the machine it was run on."""
+    path = Path(sys.argv[0])
+    return "verydeep" if path.stem in ("verydeep", "__main__") else path.name
 
 
 def _processor() -> str:
