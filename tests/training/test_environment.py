@@ -7,7 +7,7 @@ from verydeep.training import environment
 
 @pytest.mark.parametrize(
     ("program", "said"),
-    [("/home/me/.venv/bin/verydeep", "verydeep"), ("/x/src/verydeep/__main__.py", "verydeep"), ("/x/batches.py", "batches.py")],
+    [("/home/me/bin/verydeep", "verydeep"), ("/x/verydeep/__main__.py", "verydeep"), ("/x/batches.py", "batches.py")],
 )  # fmt: skip
 def test_the_command_tells_nothing_of_the_machines_folders(
     program: str, said: str, monkeypatch: pytest.MonkeyPatch
