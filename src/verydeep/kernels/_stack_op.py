@@ -46,7 +46,7 @@ def stack_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The derivatives by x, weight and bias."""
     dx, d_weight, d_bias = Stack(weight, bias, layers, activation, segment).backward(dy, kept, threads)
-    return dx, d_weight, d_bias
+    return dx, d_weight, d_bias.clone()  # the outputs of an operator share no memory
 
 
 @stack_backward.register_fake

@@ -1,7 +1,7 @@
 """Running the fused stack: the kernels' calls for a batch, forward and backward."""
 
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from verydeep.kernels._compile import Function
 
 _NUMBER = 4  # bytes
-_Sums = tuple[Tensor, ...]  # derivatives by weight and bias, and by those of the layers around the stack
+_REGISTER = 16  # numbers, of the largest kind
+
+
+class _Sums(NamedTuple):
+    """A thread's derivatives by weight and bias, and by those of the layers around the stack."""
+
+    block: Tensor  # all of them in one piece
+    parts: list[Tensor]
 
 
 class _Kernels(NamedTuple):
@@ -81,7 +88,7 @@ class Stack:
         )
         return y, kept
 
-    def backward(self, dy: Tensor, kept: Tensor, threads: int, x: Tensor | None = None) -> _Sums:
+    def backward(self, dy: Tensor, kept: Tensor, threads: int, x: Tensor | None = None) -> tuple[Tensor, ...]:
         """The derivatives by x, weight and bias.
 
         With a first layer, whose input x was, those by weight and bias of the stack, of that layer and the classifier.
@@ -93,12 +100,13 @@ class Stack:
         rooms = work_space(size * len(plan.threads)).data_ptr()
         run_together(
             [
-                self._back(chunks, dy, below, kept, rooms + i * size * _NUMBER, plan.stride, sums[i])
+                self._back(chunks, dy, below, kept, rooms + i * size * _NUMBER, plan.stride, sums[i].parts)
                 for i, chunks in enumerate(plan.threads)
             ]
         )
-        _add_up(sums, self.kernels.add)
-        return sums[0] if self.ends is not None else (below, *sums[0])
+        _add_up([one.block for one in sums], self.kernels.add)
+        parts = sums[0].parts
+        return tuple(parts) if self.ends is not None else (below, *parts)
 
     def unpack(self, kept: Tensor, batch: int) -> list[Tensor]:
         """What highway layers did, from what was kept: x, H, T, an independent C, and y, `(layer, batch, block)`."""
@@ -126,13 +134,14 @@ class Stack:
 
     def _sums(self) -> _Sums:
         """Where a thread puts derivatives: weights' are written, and biases' added."""
-        d_weight = borrow(self.weight.numel()).view_as(self.weight)
+        like = (self.weight, self.bias, *(() if self.ends is None else (*self.ends.first, *self.ends.last)))
+        places, biases, numbers = _layout(*(one.shape for one in like))
+        block = borrow(numbers)
+        block[biases:].zero_()
+        parts = [block.as_strided(one.shape, one.stride(), place) for one, place in zip(like, places, strict=True)]
         if self.open < len(self.weight):
-            d_weight.zero_()  # closed layers have no gradient
-        d_bias = torch.zeros(self.bias.shape)
-        others = () if self.ends is None else (self.ends.first, self.ends.last)
-        ends = ((borrow(w.numel()).view_as(w), torch.zeros(b.shape)) for w, b in others)
-        return d_weight, d_bias, *(part for end in ends for part in end)
+            parts[0].zero_()  # closed layers have no gradient
+        return _Sums(block, parts)
 
     def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, room: int, stride: int) -> list[Call]:
         first = kept.data_ptr() + chunk.start * _NUMBER
@@ -162,7 +171,7 @@ class Stack:
         kept: Tensor,
         room: int,
         stride: int,
-        sums: _Sums,
+        parts: list[Tensor],
     ) -> list[Call]:
         """One thread's chunks. The room begins with d; layers that are computed again come behind all derivatives."""
         calls: list[Call] = []
@@ -172,7 +181,7 @@ class Stack:
             else:
                 last, free = chunk.start + self.open * stride * chunk.lead, room + self.width * chunk.lead * _NUMBER
                 y = kept.data_ptr() + last * _NUMBER
-                calls.append(self.ends.d_classify(y, dy, room, free, chunk, (sums[4], sums[5]), number > 0))
+                calls.append(self.ends.d_classify(y, dy, room, free, chunk, (parts[4], parts[5]), number > 0))
             step, size = self.open if self.segment == 1 else self.segment, self.width * chunk.lead
             for layer in reversed(range(0, self.open, step)):
                 count = min(step, self.open - layer)
@@ -185,7 +194,7 @@ class Stack:
                     ]
                     x = again
                 arguments = (
-                    *(self.weight.data_ptr(), sums[0].data_ptr(), sums[1].data_ptr()),
+                    *(self.weight.data_ptr(), parts[0].data_ptr(), parts[1].data_ptr()),
                     *(self.layers.data_ptr() + layer * 8, count, x, stride * chunk.lead * _NUMBER, room),
                     *(self.width, chunk.vectors, chunk.samples, int(number > 0)),
                 )
@@ -194,7 +203,7 @@ class Stack:
                 calls.append(self._get(room, below, chunk))
             else:
                 x = kept.data_ptr() + chunk.start * _NUMBER
-                calls.append(self.ends.leave(below, x, room, chunk, (sums[2], sums[3]), number > 0))
+                calls.append(self.ends.leave(below, x, room, chunk, (parts[2], parts[3]), number > 0))
         return calls
 
     def _room(self, plan: Plan) -> int:
@@ -244,21 +253,26 @@ class Stack:
         return self.kernels.forward, arguments
 
 
-def _add_up(sums: list[_Sums], add: "Function") -> None:
+def _add_up(blocks: list[Tensor], add: "Function") -> None:
     """Add what the threads have found to the first one's, always in the same order: the same bits."""
-    if len(sums) == 1:
+    if len(blocks) == 1:
         return
-    jobs: list[list[Call]] = [[] for _ in sums]
-    for parts in [list(zip(*sums, strict=True))[i] for i in range(0, len(sums[0]), 2)]:  # weights
-        registers = -(-parts[0].numel() // 16)  # of the largest kind; the memory has room behind its end
-        bounds = [registers * i // len(sums) for i in range(len(sums) + 1)]
-        for job, (first, last) in zip(jobs, pairwise(bounds), strict=True):
-            to, *others = (part.data_ptr() + first * 64 for part in parts)
-            job += [(add, (1, (last - first) * 16 // _lanes(), to, other, to)) for other in others]
+    registers = blocks[0].numel() // _REGISTER
+    bounds = [registers * i // len(blocks) for i in range(len(blocks) + 1)]
+    jobs: list[list[Call]] = []
+    for first, last in pairwise(bounds):
+        to, *others = (block.data_ptr() + first * _REGISTER * _NUMBER for block in blocks)
+        jobs.append([(add, (1, (last - first) * _REGISTER // _lanes(), to, other, to)) for other in others])
     run_together(jobs)
-    for other in sums[1:]:
-        for i in range(1, len(other), 2):
-            sums[0][i].add_(other[i])
+
+
+@lru_cache(maxsize=256)
+def _layout(*shapes: torch.Size) -> tuple[list[int], int, int]:
+    """Where in a block derivatives by weight, bias, weight, bias ... begin, where the biases' do, and its numbers."""
+    order = [*range(0, len(shapes), 2), *range(1, len(shapes), 2)]  # weights, then biases, which are cleared together
+    ends = list(accumulate(-(-shapes[i].numel() // _REGISTER) * _REGISTER for i in order))
+    begins = dict(zip(order, [0, *ends], strict=False))
+    return [begins[i] for i in range(len(shapes))], begins[1], ends[-1]
 
 
 def _lanes() -> int:

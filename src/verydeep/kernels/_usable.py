@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 def suits(*tensors: Tensor) -> bool:
     """Ordinary float32 tensors on the CPU, eagerly, with nobody looking on who needs to see single operations."""
-    return not hidden_from() and all(_plain(tensor) for tensor in tensors)
+    return not hidden_from() and all(map(_plain, tensors))
 
 
 def hidden_from() -> bool:
@@ -25,4 +25,4 @@ def hidden_from() -> bool:
 
 def _plain(tensor: Tensor) -> bool:
     ordinary = type(tensor) is Tensor or type(tensor) is nn.Parameter
-    return ordinary and tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.numel() > 0
+    return ordinary and tensor.dtype == torch.float32 and tensor.is_cpu and tensor.numel() > 0

@@ -56,26 +56,27 @@ class FusedStack(Stack):
 
         Where kernels can, one operator does it all; not if x needs a gradient or someone watches one of the modules.
         """
-        if len(closed) == self.depth or not self._takes(first, last, x):
-            return last(self(self.activation(first(x)), closed))  # type: ignore[no-any-return]
-        self._check_closed(closed)
-        _layers, numbers = _open(self.depth, frozenset(closed), 0)
         parameters = self.weight, self.bias, first.weight, first.bias, last.weight, last.bias
+        if len(closed) == self.depth or not self._takes(first, last, x, parameters):
+            return last(self(self.activation(first(x)), closed))  # type: ignore[no-any-return]
+        if closed:
+            self._check_closed(closed)
+        _layers, numbers = _open(self.depth, frozenset(closed), 0)
         needs_grad = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters)
         run = kernels.train_mlp if needs_grad else kernels.infer_mlp
         return run(x, numbers(), activation_name(self.activation), *parameters)
 
-    def _takes(self, first: nn.Linear, last: nn.Linear, x: Tensor) -> bool:
+    def _takes(self, first: nn.Linear, last: nn.Linear, x: Tensor, parameters: tuple[Tensor, ...]) -> bool:
         """Whether kernels run all of a network together."""
-        parameters = first.weight, first.bias, last.weight, last.bias
         return (
-            all(parameter is not None for parameter in parameters)
-            and is_fused(self.backend, self._fusible(), [x, self.weight, self.bias, *parameters])
+            first.bias is not None
+            and last.bias is not None
+            and is_fused(self.backend, self._fusible(), [x, *parameters])
             and (x.dim(), first.out_features, last.in_features) == (2, self.width, self.width)
             and x.shape[1] == first.in_features
             and kernels.inputs_suit(first.in_features)
             and not (self.recompute or x.requires_grad)
-            and not any(_is_watched(module) for module in (first, self, last))
+            and not _is_watched(first, self, last)
         )
 
     @torch.no_grad()
@@ -134,7 +135,13 @@ def _segment(layers: int, recompute: bool) -> int:
     return max(2, math.isqrt(layers)) if recompute else 1
 
 
-def _is_watched(module: nn.Module) -> bool:
+def _is_watched(*modules: nn.Module) -> bool:
     """Whether someone wants to see what goes in and out: by a hook, or a forward method of their own."""
-    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
-    return any(hooks) or "forward" in vars(module) or _has_any_global_hook()
+    if _has_any_global_hook():
+        return True
+    for module in modules:
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+            return True
+        if "forward" in vars(module):
+            return True
+    return False
