@@ -169,7 +169,30 @@ def test_another_search_in_the_same_folder_is_refused(
     searched: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", str(write(trials=5, epochs=2)), "--study", str(searched)]) == 2
-    assert "was started as another search (epochs differ)" in one_line(capsys)
+    assert "was started as another search (epochs changed)" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (
+            "model.depth = {low = 1, high = 9}",
+            "search.space.model.depth: 1 cannot be searched: depth must be at least 2",
+        ),
+        (
+            'model.activation = {choices = ["tanh", "relo"]}',
+            "search.space.model.activation: 'relo' cannot be searched: unknown activation 'relo'; did you mean 'relu'?",
+        ),
+    ],
+)
+def test_networks_that_cannot_be_are_refused_before_any_is_trained(
+    space: str, words: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write()
+    file.write_text(file.read_text().partition("[search.space]")[0] + f"[search.space]\n{space}\n")
+    assert main(["search", str(file), "--study", str(tmp_path / "study")]) == 2
+    assert words in one_line(capsys)
+    assert not (tmp_path / "study").exists()
 
 
 def test_a_folder_that_is_no_study_is_left_alone(

@@ -129,6 +129,17 @@ def test_a_line_an_epoch_where_there_is_no_terminal_and_nothing_when_quiet(
     assert capsys.readouterr() == ("", "")
 
 
+def test_the_last_line_says_which_epoch_is_kept(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert main(["train", str(file), "--folder", str(run), "--quiet"]) == 0
+    summary = json.loads((run / "summary.json").read_text())
+    first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
+    (run / "summary.json").write_text(json.dumps(summary | {"best": first}))
+    assert main(["train", "--resume", str(run)]) == 0
+    wanted = f"finished after 2 epochs, the best after 1: accuracy {first['accuracy']:.2%}"
+    assert capsys.readouterr().out.splitlines()[1].startswith(wanted)
+
+
 def test_runs_are_numbered_unless_named(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

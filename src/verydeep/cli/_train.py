@@ -134,7 +134,9 @@ def parse(arguments: list[str]) -> Train | Resume:
 def _ending(run: Run) -> str:
     summary = run.summary
     assert summary is not None
-    measured = summary["best"] or summary["last"]
+    best, last = summary["best"], summary["last"]
+    measured = best or last
     accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
     shown = ", ".join(f"{name.replace('_', ' ')} {value:.2%}" for name, value in accuracies.items())
-    return f"{summary['status']} after {summary['epochs']} epochs: {shown}; everything is in {run.path}"
+    kept = f", the best after {best['epoch']}" if best and best["epoch"] != summary["epochs"] else ""
+    return f"{summary['status']} after {summary['epochs']} epochs{kept}: {shown}; everything is in {run.path}"

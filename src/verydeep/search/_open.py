@@ -86,8 +86,8 @@ def _kept(study: optuna.Study) -> SearchConfig:
 
 def _check_same(folder: Path, before: SearchConfig, now: SearchConfig) -> None:
     if changed := differences(before, now):
-        names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
-        raise UserError(f"study '{folder.name}' was started as another search ({names} differ); choose another --study")
+        names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
+        raise UserError(f"study '{folder.name}' was started as another search ({names}); choose another --study")
 
 
 def _refuse_others(folder: Path) -> None:

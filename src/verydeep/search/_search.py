@@ -14,7 +14,7 @@ from verydeep.search._config import SearchConfig
 from verydeep.search._open import HEARTBEAT
 from verydeep.search._postgres import storage_errors
 from verydeep.search._process import WorkerProcess
-from verydeep.search._space import draw, with_settings
+from verydeep.search._space import check_limits, draw, with_settings
 from verydeep.search._study import Study
 from verydeep.training import interruptible, make_model
 
@@ -58,6 +58,9 @@ def check_search(config: SearchConfig, root: Path | None) -> None:
     dataset = load_dataset(first.data, root)
     if config.metric.startswith("valid_") and dataset.valid is None:
         raise UserError(f"search.metric: {config.metric} needs validation data: set data.validation, such as 0.1")
+    for name, way in config.space.items():
+        if name.startswith("model."):
+            check_limits(name, way, "search.space", lambda s: make_model(with_settings(config.train, s), dataset))
     make_model(first, dataset)
 
 

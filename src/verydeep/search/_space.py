@@ -9,7 +9,9 @@ import dataclasses
 import math
 import random
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from verydeep.config import decode, from_dict, to_dict
@@ -40,6 +42,11 @@ class Range:
         """Whether only whole numbers are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
+    @property
+    def limits(self) -> tuple[Any, ...]:
+        """What must be possible for all to be."""
+        return self.low, self.high
+
     def at(self, share: float) -> int | float:
         """The number at a share, 0 to below 1, of the range."""
         half = 0.5 if self.whole else 0.0  # the first and the last whole number are as likely as the others
@@ -54,6 +61,11 @@ class Choices:
     """One of several values, each as likely as any other."""
 
     choices: tuple[Any, ...]
+
+    @property
+    def limits(self) -> tuple[Any, ...]:
+        """What must be possible: each."""
+        return self.choices
 
     def at(self, share: float) -> Any:  # noqa: ANN401 - whatever the field takes
         """The choice at a share, 0 to below 1."""
@@ -96,7 +108,7 @@ def read_space(tables: object, base: TrainConfig, where: str) -> Space:
         if name not in fields:
             raise unknown(f"field in {where}", name, fields)
         space[name] = _way(table, fields[name], f"{where}.{name}")
-        _check_limits(base, name, space[name], f"{where}.{name}")
+        check_limits(name, space[name], where, partial(with_settings, base))
     return space
 
 
@@ -158,10 +170,10 @@ def _choices(table: dict[str, Any], hint: Any, where: str) -> Choices:  # noqa: 
     return Choices(found)
 
 
-def _check_limits(base: TrainConfig, name: str, way: Range | Choices, where: str) -> None:
-    """What no network could be trained with is said before anything is started."""
-    for value in (way.low, way.high) if isinstance(way, Range) else way.choices:
+def check_limits(name: str, way: Range | Choices, where: str, check: Callable[[Settings], object]) -> None:
+    """What no network could be trained with is said before anything is started; `check` refuses settings."""
+    for value in way.limits:
         try:
-            with_settings(base, {name: value})
+            check({name: value})
         except UserError as error:
-            raise UserError(f"{where}: {value!r} cannot be searched: {error}") from error
+            raise UserError(f"{where}.{name}: {value!r} cannot be searched: {error}") from error
