@@ -7,8 +7,9 @@ from the labels and from the teacher's softened answers:
     H(y, P_S) + w H(P_T, P_S), both P of the second term at temperature 3; w falls from 4 to 1.
 
 Temperature, weights and the regressor's kernel (by how much the guided maps exceed the hint's, plus one) are those of
-FitNets as we remember them. Ours: the regressor is linear, its squared error is a mean over all values, and each stage
-goes through the learning-rate schedule once, with fresh momentum.
+the FitNets authors' published code. Ours: the regressor is linear and not maxout, its squared error is a mean over all
+values, the weight falls over the whole stage, and each stage goes through the learning-rate schedule once, with fresh
+momentum; they trained by RMSProp.
 """
 
 import torch
