@@ -124,7 +124,7 @@ def test_soft_answers_are_weighted_by_four_to_one_beside_the_labels(progress: fl
     y = torch.tensor([1, 2])
     network: Any = Fixed(theirs)
     objective = Distillation(settings(), Fixed(ours), nn.Identity(), network, nullcontext)
-    loss, right = objective(torch.zeros(2, 1), y, Position(), progress).tolist()
+    loss, right = (part.item() for part in objective(torch.zeros(2, 1), y, Position(), progress))
     soft = -((theirs / 3).softmax(1) * (ours / 3).log_softmax(1)).sum()
     assert loss == pytest.approx((F.cross_entropy(ours, y, reduction="sum") + weight * soft).item(), rel=1e-6)
     assert right == 2

@@ -95,6 +95,15 @@ def test_adam_is_the_textbook_update() -> None:
     torch.testing.assert_close(model.weight.double(), w, rtol=1e-5, atol=1e-7)
 
 
+def test_parameters_with_the_same_rules_are_one_group_in_their_order() -> None:
+    model = Small()
+    names = {id(p): name for name, p in model.named_parameters()}
+    apart = make_optimiser(model, OptimConfig(weight_decay=0.01, bias_lr=2.0, classifier_decay=10.0)).param_groups
+    together = make_optimiser(model, OptimConfig()).param_groups
+    assert (len(apart), len(together)) == (3, 1)
+    assert [names[id(p)] for group in apart for p in group["params"]] == [names[id(p)] for p in together[0]["params"]]
+
+
 def test_weights_and_biases_are_each_in_one_group_with_their_own_rate_and_decay() -> None:
     config = OptimConfig(lr=0.1, weight_decay=0.01, bias_lr=2.0, classifier_decay=10.0)
     model = Small()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.data import Batches, Split
-from verydeep.training._evaluate import losses
+from verydeep.training._evaluate import losses, pair
 
 _BATCH = 1000
 
@@ -72,6 +72,6 @@ def confusion(
     with torch.inference_mode():
         for x, y in Batches(split, _BATCH, seed=0, shuffle=False).epoch(0):
             logits = model(x.to(device))
-            totals += losses(logits, y.to(device))
+            totals += pair(*losses(logits, y.to(device)))
             counts += (y * len(classes) + logits.argmax(1).cpu()).bincount(minlength=len(counts))
     return Confusion(classes, counts.view(len(classes), -1), totals[0].item() / len(split))

@@ -39,17 +39,22 @@ def evaluate(
     try:
         with torch.inference_mode():
             for x, y in Batches(_part(split, world), _BATCH, seed=0, shuffle=False).epoch(0):
-                totals += losses(forward(x.to(world.device)), y.to(world.device))
+                totals += pair(*losses(forward(x.to(world.device)), y.to(world.device)))
     finally:
         model.train(training)
     loss, correct = world.total(totals).tolist()
     return Evaluation(loss / len(split), correct / len(split))
 
 
-def losses(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Sum of the cross-entropies, and how many samples are classified right: float64, `(2,)`."""
+def losses(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Sum of the cross-entropies, and how many samples are classified right."""
     loss = F.cross_entropy(logits.float(), y, reduction="sum", label_smoothing=smoothing)
-    return torch.stack([loss.double(), (logits.argmax(1) == y).sum().double()])
+    return loss, (logits.detach().argmax(1) == y).sum()
+
+
+def pair(loss: Tensor, right: Tensor) -> Tensor:
+    """Both, to be added up over batches: float64, `(2,)`."""
+    return torch.stack([loss.detach().double(), right.double()])
 
 
 def _part(split: Split, world: World) -> Split:

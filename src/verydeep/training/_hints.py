@@ -43,14 +43,14 @@ class Distillation(Objective):
         if config.distill.hint_epochs:
             self.extra = seeded(config.seed, lambda: _regressor(student, teacher, config.distill))
 
-    def __call__(self, x: Tensor, y: Tensor, position: Position, progress: float) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor, position: Position, progress: float) -> tuple[Tensor, Tensor]:
         if position.epoch < self.config.distill.hint_epochs:
             return self._hint(x)
         logits = self.logits(x)
-        found = losses(logits, y, self.config.label_smoothing)
-        return torch.stack([found[0] + self._weight(progress) * self._soft(x, logits), found[1]])
+        loss, right = losses(logits, y, self.config.label_smoothing)
+        return loss + self._weight(progress) * self._soft(x, logits), right
 
-    def _hint(self, x: Tensor) -> Tensor:
+    def _hint(self, x: Tensor) -> tuple[Tensor, Tensor]:
         assert self.extra is not None
         assert isinstance(self.student, ConvNet)
         assert isinstance(self.teacher, ConvNet)
@@ -61,7 +61,7 @@ class Distillation(Objective):
             with torch.no_grad():
                 wanted = self.teacher.features(x, settings.hint or "")
         error = (found.float() - wanted.float()).square().flatten(1).mean(1).sum() / 2
-        return torch.stack([error.double(), torch.zeros_like(error, dtype=torch.float64)])
+        return error, torch.zeros_like(error)
 
     def _weight(self, progress: float) -> float:
         settings = self.config.distill
@@ -72,7 +72,7 @@ class Distillation(Objective):
         temperature = self.config.distill.temperature
         with torch.no_grad(), self.precision():
             answers = (self.teacher(x).float() / temperature).softmax(1)
-        return F.cross_entropy(logits.float() / temperature, answers, reduction="sum").double()
+        return F.cross_entropy(logits.float() / temperature, answers, reduction="sum")
 
 
 def _maps(network: nn.Module, layer: str | None, which: str) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from verydeep.errors import UserError
 from verydeep.models import save_weights
 from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
-from verydeep.training._evaluate import evaluate
+from verydeep.training._evaluate import evaluate, pair
 from verydeep.training._hints import Distillation
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._objective import Objective, stage
@@ -103,8 +103,8 @@ class Trainer:
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            found = self.objective(x.to(device), y.to(device), position, progress)
-            found.backward(found.new_tensor([1 / self.batches.size(position.batch), 0]))  # of the mean loss
+            loss, right = self.objective(x.to(device), y.to(device), position, progress)
+            loss.backward(loss.new_tensor(1 / self.batches.size(position.batch)))  # of the mean loss
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
             self.stopping = self.gradients.share(interrupt.requested, look)
@@ -114,9 +114,10 @@ class Trainer:
             if self.average is not None:
                 self.average.follow(position.epoch * len(self.batches) + position.batch)
 
-            totals += found.detach()
+            found = pair(loss, right)
+            totals += found
             position.batch += 1
-            if look and self.world.agree(self._exploded(found[0], len(y))):
+            if look and self.world.agree(self._exploded(loss, len(y))):
                 position.diverged = True
                 break
             if not last and self.stopping:

@@ -27,8 +27,8 @@ class Objective:
     def __init__(self, config: TrainConfig, logits: Forward) -> None:
         self.config, self.logits = config, logits
 
-    def __call__(self, x: Tensor, y: Tensor, position: Position, progress: float) -> Tensor:
-        """The sum over a batch, and how many samples are classified right: float64, `(2,)`.
+    def __call__(self, x: Tensor, y: Tensor, position: Position, progress: float) -> tuple[Tensor, Tensor]:
+        """The sum over a batch, and how many samples are classified right.
 
         Args:
             x: Samples.

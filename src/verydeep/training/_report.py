@@ -65,7 +65,7 @@ class Bar(Report):
 
     def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
         self.done += 1
-        self.found, self.samples = self.found.to(found.device) + found.detach(), self.samples + samples
+        self.found, self.samples = self.found.to(found.device) + found, self.samples + samples
         description = f"epoch {position.epoch + 1}/{self.epochs}"
         now = time.monotonic()
         if position.batch == self.batches:
