@@ -19,7 +19,14 @@ from verydeep.data import Batches, Split
 from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import Case
 from verydeep.experiments._bench_timing import measure
-from verydeep.experiments._bench_torch import Competitor, CompiledCompetitor, TorchCompetitor, make_ours, naive
+from verydeep.experiments._bench_torch import (
+    Competitor,
+    CompiledCompetitor,
+    OurCompetitor,
+    TorchCompetitor,
+    make_ours,
+    naive,
+)
 
 COMPILED_UP_TO = 100  # layers; more take torch.compile many minutes
 _CHECKED_STEPS = 3
@@ -59,7 +66,7 @@ def _competitors(
     ours = make_ours(case)
     plain = naive(ours)
     found: dict[str, Competitor] = {
-        "ours": TorchCompetitor(ours, fused=True),
+        "ours": OurCompetitor(ours),
         "eager": TorchCompetitor(copy.deepcopy(plain)),
     }
     missing = {}
@@ -129,11 +136,11 @@ def depth(depth: int, seconds: float, recompute: bool) -> dict[str, Any]:
     """Cost per layer and the process's peak memory for one depth, width 50, batch 100."""
     case = Case("highway", depth, 50, 100, torch.get_num_threads(), "train")
     batches = _batches(case)
-    _step(TorchCompetitor(make_ours(replace(case, depth=2)), fused=True), case, batches)()  # what a first step loads
+    _step(OurCompetitor(make_ours(replace(case, depth=2))), case, batches)()  # what a first step loads
     before, model = _peak_memory(), make_ours(case)
     if recompute:
         model.checkpoint_activations()
-    step = _step(TorchCompetitor(model, fused=True), case, batches)
+    step = _step(OurCompetitor(model), case, batches)
     times = measure({"ours": step}, seconds, 3)["ours"]
     names = {"depth": depth, "recompute": recompute, "threads": case.threads}
     return names | {"us_per_layer": 1e3 * times["min_ms"] / depth, "megabytes": _peak_memory() - before} | times
@@ -147,7 +154,7 @@ def _peak_memory() -> float:
 def first_call() -> dict[str, Any]:
     """The first training step of a fresh process, and what a later one takes."""
     case = Case("highway", 50, 50, 100, torch.get_num_threads(), "train")
-    ours, (x, y) = TorchCompetitor(make_ours(case), fused=True), next(_endless(_batches(case)))
+    ours, (x, y) = OurCompetitor(make_ours(case)), next(_endless(_batches(case)))
     TorchCompetitor(naive(make_ours(case))).train(x, y)  # torch's own start is not ours
     times = []
     for _ in range(2):

@@ -46,7 +46,7 @@ def make_ours(case: Case) -> Network:
 
 
 class TorchCompetitor:
-    """A network with torch's cross-entropy and momentum SGD; `fused` is the update that our trainer takes."""
+    """A network with torch's cross-entropy and momentum SGD."""
 
     def __init__(self, model: nn.Module, fused: bool = False) -> None:
         self.model, self.parameters = model, list(model.parameters())
@@ -56,8 +56,11 @@ class TorchCompetitor:
     def train(self, x: Tensor, y: Tensor) -> None:
         for parameter in self.parameters:
             parameter.grad = None
-        F.cross_entropy(self.model(x), y).backward()
+        self.descend(x, y)
         self.optimiser.step()
+
+    def descend(self, x: Tensor, y: Tensor) -> None:
+        F.cross_entropy(self.model(x), y).backward()
 
     @torch.no_grad()
     def infer(self, x: Tensor) -> None:
@@ -66,6 +69,19 @@ class TorchCompetitor:
     @torch.no_grad()
     def loss(self, x: Tensor, y: Tensor) -> float:
         return float(F.cross_entropy(self.model(x), y))
+
+
+class OurCompetitor(TorchCompetitor):
+    """Our network with the step that our trainer takes."""
+
+    def __init__(self, model: Network) -> None:
+        super().__init__(model, fused=True)
+
+    def descend(self, x: Tensor, y: Tensor) -> None:
+        if isinstance(self.model, MLP):
+            self.model.descend(x, y, torch.tensor(1 / len(y)))
+        else:
+            super().descend(x, y)
 
 
 class CompiledCompetitor(TorchCompetitor):

@@ -11,6 +11,8 @@ from verydeep.kernels._stack_plan import kept_by_sample
 from verydeep.kernels._stack_run import Stack
 
 _Context = Any  # torch's, which has no type
+_aten = torch.ops.aten
+_SUM, _IGNORED = 2, -100  # the reduction, and the class that torch's cross-entropy skips
 
 
 @torch.library.custom_op("verydeep::stack", mutates_args=())
@@ -149,6 +151,23 @@ def train_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -
 def infer_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
     """The output of `train_mlp` where nobody wants gradients."""
     return _mlp(layers, activation, 0, parameters).forward(x)[0]
+
+
+@torch.no_grad()
+def descend_mlp(
+    x: Tensor, y: Tensor, scale: Tensor, layers: Tensor, activation: str, *parameters: Tensor
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """The sum of a batch's cross-entropies, the logits of `train_mlp`, and `scale` times the sum's derivatives.
+
+    The steps are those of torch's own loss and backward pass, without a graph of them: the same bits.
+    """
+    mlp = _mlp(layers, activation, 1, parameters)
+    logits, kept = mlp.forward(x)
+    logs = logits.log_softmax(1)
+    loss, weight = _aten.nll_loss_forward.default(logs, y, None, _SUM, _IGNORED)
+    d_logs = _aten.nll_loss_backward.default(scale, logs, y, None, _SUM, _IGNORED, weight)
+    d_logits = _aten._log_softmax_backward_data.default(d_logs, logs, 1, torch.float32)
+    return loss, logits, mlp.backward(d_logits, kept, torch.get_num_threads(), x)
 
 
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:

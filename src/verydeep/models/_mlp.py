@@ -5,11 +5,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.models._network import Network
 from verydeep.nn import HighwayStack, PlainStack, init_weight, suggest_gate_bias
+from verydeep.nn._fused_stack import is_watched
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,20 @@ class MLP(Network):
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
         return self.stack.between(self.input, self.classifier, x.flatten(1), closed)
+
+    def descend(self, x: Tensor, y: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Backpropagate `scale` times the sum of a batch's cross-entropies for classes y: a training step's core.
+
+        Returns:
+            The sum and the logits.
+        """
+        self._check(x, ())
+        found = None
+        if not is_watched(self):
+            found = self.stack.descend(self.input, self.classifier, x.flatten(1), y, scale)
+        if found is None:
+            logits = self(x)
+            loss = F.cross_entropy(logits.float(), y, reduction="sum")
+            loss.backward(scale)
+            found = loss.detach(), logits.detach()
+        return found

@@ -49,7 +49,12 @@ def evaluate(
 def losses(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
     """Sum of the cross-entropies, and how many samples are classified right."""
     loss = F.cross_entropy(logits.float(), y, reduction="sum", label_smoothing=smoothing)
-    return loss, (logits.detach().argmax(1) == y).sum()
+    return loss, count_right(logits, y)
+
+
+def count_right(logits: Tensor, y: Tensor) -> Tensor:
+    """How many samples are classified right."""
+    return (logits.detach().argmax(1) == y).sum()
 
 
 def pair(loss: Tensor, right: Tensor) -> Tensor:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from verydeep.data import Batches, Dataset
 from verydeep.errors import UserError
-from verydeep.models import save_weights
+from verydeep.models import MLP, save_weights
 from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training._evaluate import evaluate, pair
 from verydeep.training._hints import Distillation
 from verydeep.training._interrupt import Interrupt
-from verydeep.training._objective import Objective, stage
+from verydeep.training._objective import FusedObjective, Objective, stage
 from verydeep.training._optim import add_parameters, make_optimiser, set_rate
 from verydeep.training._report import Report
 from verydeep.training._run import Run
@@ -103,8 +103,8 @@ class Trainer:
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            loss, right = self.objective(x.to(device), y.to(device), position, progress)
-            loss.backward(loss.new_tensor(1 / self.batches.size(position.batch)))  # of the mean loss
+            scale = torch.tensor(1 / self.batches.size(position.batch), device=device)  # of the mean loss
+            loss, right = self.objective.descend(x.to(device), y.to(device), scale, position, progress)
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
             self.stopping = self.gradients.share(interrupt.requested, look)
@@ -214,7 +214,7 @@ class Trainer:
         if self.config.distill.teacher is None:
             if self.config.distill.hint_epochs:
                 raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
-            return Objective(self.config, self._logits)
+            return self._cross_entropy()
         if self.world.size > 1:
             raise UserError("learning from a teacher is for one process; start it without torchrun")
         teacher = load_teacher(self.config, len(self.dataset.classes)).to(self.world.device)
@@ -222,6 +222,13 @@ class Trainer:
         if objective.extra is not None:
             objective.extra.to(self.world.device)
         return objective
+
+    def _cross_entropy(self) -> Objective:
+        model, classes = self.model, len(self.dataset.classes)
+        plain = self.forward is model and not self.config.label_smoothing
+        if plain and type(model) is MLP and model.classifier.out_features >= classes:
+            return FusedObjective(self.config, model)
+        return Objective(self.config, self._logits)
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.config.precision == "float32":

@@ -1,0 +1,132 @@
+"""The core of a training step without autograd puts the gradients where autograd would, to the bit."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from verydeep import kernels
+from verydeep.errors import UserError
+from verydeep.models import MLP, create_model
+
+Found = tuple[Tensor, Tensor, list[Tensor | None]]
+
+
+def make(**settings: Any) -> MLP:
+    torch.manual_seed(0)
+    model = create_model(settings.pop("name", "highway-mlp"), depth=4, width=9, input_shape=(4, 8), **settings)
+    assert isinstance(model, MLP)
+    return model
+
+
+def batch(samples: int = 50) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(1)
+    return torch.randn(samples, 4, 8), torch.randint(0, 10, (samples,)), torch.tensor(1 / samples)
+
+
+def by_autograd(model: MLP, x: Tensor, y: Tensor, scale: Tensor) -> Found:
+    logits = model(x)
+    loss = F.cross_entropy(logits, y, reduction="sum")
+    loss.backward(scale)
+    return loss.detach(), logits.detach(), [p.grad for p in model.parameters()]
+
+
+def by_descent(model: MLP, x: Tensor, y: Tensor, scale: Tensor) -> Found:
+    loss, logits = model.descend(x, y, scale)
+    assert not loss.requires_grad
+    assert not logits.requires_grad
+    return loss, logits, [p.grad for p in model.parameters()]
+
+
+def assert_same(found: Found, expected: Found) -> None:
+    for a, b in zip([*found[:2], *found[2]], [*expected[:2], *expected[2]], strict=True):
+        assert (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for every time that the kernels did it."""
+    found: list[int] = []
+    run = kernels.descend_mlp
+
+    def counted(*args: Any) -> Any:
+        found.append(len(found))
+        return run(*args)
+
+    monkeypatch.setattr(kernels, "descend_mlp", counted)
+    return found
+
+
+@pytest.mark.parametrize("samples", [1, 50, 250])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"name": "plain-mlp"},
+        {"name": "plain-mlp", "activation": "relu"},
+        {},
+        {"activation": "relu"},
+        {"carry": "independent"},
+    ],
+    ids=str,
+)
+def test_the_bits_are_those_of_autograd(settings: dict[str, Any], samples: int, calls: list[int]) -> None:
+    model = make(**settings)
+    twin = copy.deepcopy(model)
+    assert_same(by_descent(model, *batch(samples)), by_autograd(twin, *batch(samples)))
+    assert calls == [0]
+
+
+def _grad_there(model: MLP) -> None:
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+
+
+def _frozen(model: MLP) -> None:
+    model.input.weight.requires_grad_(False)
+
+
+def _reference(model: MLP) -> None:
+    model.stack.backend = "reference"
+
+
+def _recompute(model: MLP) -> None:
+    model.checkpoint_activations()
+
+
+@pytest.mark.parametrize("change", [_grad_there, _frozen, _reference, _recompute])
+def test_where_kernels_alone_would_do_something_else_autograd_does_it(
+    change: Callable[[MLP], None], calls: list[int]
+) -> None:
+    model = make()
+    change(model)
+    twin = copy.deepcopy(model)
+    change(twin)  # a copy has no gradients
+    assert_same(by_descent(model, *batch()), by_autograd(twin, *batch()))
+    assert calls == []
+
+
+def test_whoever_watches_is_told(calls: list[int]) -> None:
+    watch: list[Callable[[MLP, list[str]], Any]] = [
+        lambda model, told: model.register_forward_hook(lambda *_: told.append("network")),
+        lambda model, told: model.classifier.register_forward_hook(lambda *_: told.append("layer")),
+        lambda model, told: model.stack.weight.register_hook(lambda _: told.append("gradient")),
+        lambda model, told: model.stack.bias.register_post_accumulate_grad_hook(lambda _: told.append("after")),
+    ]
+    for begin in watch:
+        model, told = make(), list[str]()
+        begin(model, told)
+        model.descend(*batch())
+        assert len(told) == 1
+    assert calls == []
+
+
+def test_wrong_input_is_refused() -> None:
+    x, y, scale = batch()
+    with pytest.raises(UserError, match=r"takes x of shape \(batch, 4, 8\)"):
+        make().descend(x[:, :3], y, scale)
+    with pytest.raises(IndexError, match="out of bounds"):
+        make().descend(x, y + 1, scale)
