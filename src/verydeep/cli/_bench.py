@@ -23,7 +23,7 @@ class Bench:
     """
 
     quick: bool = False
-    """A few comparisons in a minute or two, without torch.compile; the whole bench takes half an hour."""
+    """A few comparisons in a minute or two, without torch.compile; the whole bench takes an hour."""
     compile: bool = True
     """Whether torch.compile takes part: it needs a C++ compiler, and about half a minute for every comparison."""
     only: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
