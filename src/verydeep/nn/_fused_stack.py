@@ -71,7 +71,7 @@ class FusedStack(Stack):
     ) -> tuple[Tensor, Tensor] | None:
         """Backpropagate `scale` times the sum of the cross-entropies of `between` for classes y.
 
-        Without autograd, which takes as long as ten layers; the bits are the same. Only where kernels run the whole
+        Without autograd, which takes as long as several layers; the bits are the same. Only where kernels run the whole
         network and nobody watches its gradients.
 
         Returns:
