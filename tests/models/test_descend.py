@@ -23,19 +23,19 @@ def make(**settings: Any) -> MLP:
     return model
 
 
-def batch(samples: int = 50) -> tuple[Tensor, Tensor, Tensor]:
+def batch(samples: int = 50) -> tuple[Tensor, Tensor, float]:
     torch.manual_seed(1)
-    return torch.randn(samples, 4, 8), torch.randint(0, 10, (samples,)), torch.tensor(1 / samples)
+    return torch.randn(samples, 4, 8), torch.randint(0, 10, (samples,)), 1 / samples
 
 
-def by_autograd(model: MLP, x: Tensor, y: Tensor, scale: Tensor) -> Found:
+def by_autograd(model: MLP, x: Tensor, y: Tensor, scale: float) -> Found:
     logits = model(x)
     loss = F.cross_entropy(logits, y, reduction="sum")
-    loss.backward(scale)
+    loss.backward(loss.new_tensor(scale))
     return loss.detach(), logits.detach(), [p.grad for p in model.parameters()]
 
 
-def by_descent(model: MLP, x: Tensor, y: Tensor, scale: Tensor) -> Found:
+def by_descent(model: MLP, x: Tensor, y: Tensor, scale: float) -> Found:
     loss, logits = model.descend(x, y, scale)
     assert not loss.requires_grad
     assert not logits.requires_grad

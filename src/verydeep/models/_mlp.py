@@ -83,7 +83,7 @@ class MLP(Network):
         self._check(x, closed)
         return self.stack.between(self.input, self.classifier, x.flatten(1), closed)
 
-    def descend(self, x: Tensor, y: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def descend(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times the sum of a batch's cross-entropies for classes y: a training step's core.
 
         Returns:
@@ -96,6 +96,6 @@ class MLP(Network):
         if found is None:
             logits = self(x)
             loss = F.cross_entropy(logits.float(), y, reduction="sum")
-            loss.backward(scale)
+            loss.backward(loss.new_tensor(scale))
             found = loss.detach(), logits.detach()
         return found

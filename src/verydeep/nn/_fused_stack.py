@@ -67,7 +67,7 @@ class FusedStack(Stack):
         return run(x, numbers(), activation_name(self.activation), *parameters)
 
     def descend(
-        self, first: nn.Linear, last: nn.Linear, x: Tensor, y: Tensor, scale: Tensor
+        self, first: nn.Linear, last: nn.Linear, x: Tensor, y: Tensor, scale: float
     ) -> tuple[Tensor, Tensor] | None:
         """Backpropagate `scale` times the sum of the cross-entropies of `between` for classes y.
 

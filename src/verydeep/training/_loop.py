@@ -103,7 +103,7 @@ class Trainer:
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()
-            scale = torch.tensor(1 / self.batches.size(position.batch), device=device)  # of the mean loss
+            scale = 1 / self.batches.size(position.batch)  # of the mean loss
             loss, right = self.objective.descend(x.to(device), y.to(device), scale, position, progress)
             last = position.batch + 1 == len(self.batches)
             look = last or (position.batch + 1) % _LOOK_EVERY == 0

@@ -39,12 +39,10 @@ class Objective:
         """
         return losses(self.logits(x), y, self.config.label_smoothing)
 
-    def descend(
-        self, x: Tensor, y: Tensor, scale: Tensor, position: Position, progress: float
-    ) -> tuple[Tensor, Tensor]:
+    def descend(self, x: Tensor, y: Tensor, scale: float, position: Position, progress: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times the sum; the arguments and what is returned are those of a call."""
         loss, right = self(x, y, position, progress)
-        loss.backward(scale)
+        loss.backward(loss.new_tensor(scale))
         return loss.detach(), right
 
     @property
@@ -62,7 +60,7 @@ class FusedObjective(Objective):
         self.model = model
 
     def descend(
-        self, x: Tensor, y: Tensor, scale: Tensor, _position: Position, _progress: float
+        self, x: Tensor, y: Tensor, scale: float, _position: Position, _progress: float
     ) -> tuple[Tensor, Tensor]:
         loss, logits = self.model.descend(x, y, scale)
         return loss, count_right(logits, y)
