@@ -11,7 +11,9 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,15 +57,22 @@ def test_one_signal_saves_and_says_how_to_continue(
     assert outcome(path) == outcome(tmp_path / "whole")
 
 
-def test_the_first_signal_is_noted_and_the_second_quits_at_once() -> None:
-    before = signal.getsignal(signal.SIGINT)
+@pytest.fixture
+def listening() -> Iterator[Any]:
+    """Python's own handler of SIGINT, which a shell's background jobs would ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_first_signal_is_noted_and_the_second_quits_at_once(listening: Any) -> None:
     with interruptible() as interrupt:
         assert not interrupt.requested
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupt.requested
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is listening
 
 
 def test_signals_are_as_before_when_training_ends() -> None:
