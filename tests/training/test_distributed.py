@@ -221,6 +221,19 @@ def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -
     assert "must be on a disk they share" in ends[0][1]
 
 
+def test_processes_have_parted_before_python_ends(tmp_path: Path) -> None:
+    """Threads that outlive it abort the process now and then."""
+    part = (
+        "import atexit, weakref\n"
+        "from verydeep.training import World\n"
+        "atexit.register(lambda: print('parted' if met() is None else 'still together'))\n"
+        "World.join('cpu')\n"
+        "met = weakref.ref(torch.distributed.group.WORLD)\n"
+        "attempt(lambda: train(replace(config, epochs=1), 'run'))"
+    )
+    assert run_unsupervised(tmp_path, part) == [(0, "parted\n"), (0, "parted\n")]
+
+
 def test_every_process_has_its_own_dropout() -> None:
     def draw(rank: int, batch: int) -> list[float]:
         seed_step(7, 1, batch, World(rank, 2, torch.device("cpu")))

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
 import torch
 from torch import Tensor, distributed, nn
@@ -35,6 +36,8 @@ class World:
             return cls(distributed.get_rank(), distributed.get_world_size(), chosen)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls(0, 1, chosen)
+        # torch imports this with its optimisers; after the meeting, it would hold the group and its threads for ever
+        import_module("torch.distributed.nn")
         try:
             if chosen.type == "cuda":
                 distributed.init_process_group("nccl", device_id=chosen)
