@@ -1,6 +1,8 @@
 """Figure 1: the arithmetic of its protocol, results that survive a kill, and what a study in pieces says."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from verydeep.experiments import (
     epochs_left,
     fig1_text,
     mean_curves,
+    open_layers,
     participants,
     ratio,
     recommended_gate_bias,
@@ -156,18 +159,46 @@ def test_the_table_and_the_curves_are_those_of_the_best(tmp_path: Path) -> None:
     assert mean_curves([highway])["highway-100"] == pytest.approx([1.0, 0.055])
     text = fig1_text([plain, highway], SMALL)
     assert "the best plain network's loss is 200 times the best highway's" in text
-    assert "at least two depths are needed" in text
+    assert "highway networks are needed" in text
     assert "The study is not finished" in text
 
 
-def test_the_recommended_gate_bias_follows_the_best_of_each_depth(tmp_path: Path) -> None:
-    def with_bias(depth: int, bias: float) -> Results:
-        good = Trial(0, settings_of(HIGHWAY, 0) | {"model.gate_bias": bias}, "trained", 1.0, (0.1,), (0.9,))
-        return filled(tmp_path, Network("highway", depth), [good])
+def test_the_recommended_gate_bias_opens_as_many_layers_as_the_best_had(tmp_path: Path) -> None:
+    """At both depths the best third starts with half a layer open, and the others with a quarter of all or none."""
 
-    found = recommended_gate_bias([with_bias(10, -2.0), with_bias(100, -4.0)])
-    assert (found[10], found[100], found[1000]) == (-2.0, -4.0, -6.0)
-    assert recommended_gate_bias([with_bias(10, -2.0), with_bias(20, -9.0)])[1000] == -10.0
+    def searched(depth: int) -> Results:
+        half, most, none = -math.log(depth / 0.5 - 1), -1.0, -10.0
+        biases = [half] * 10 + [most] * 10 + [none] * 10
+        return filled(
+            tmp_path,
+            Network("highway", depth),
+            [
+                Trial(n, settings_of(HIGHWAY, n) | {"model.gate_bias": bias}, "trained", 1.0, (0.1 + n,), (0.9,))
+                for n, bias in enumerate(biases)
+            ],
+        )
+
+    found = [searched(20), searched(100)]
+    rows = open_layers(found, 1)
+    assert [(row.low, row.good, row.settings) for row in rows if any(row.settings.values())] == [
+        (0, {20: 0, 100: 0}, {20: 10, 100: 10}),
+        (0.3, {20: 10, 100: 10}, {20: 10, 100: 10}),
+        (3, {20: 0, 100: 0}, {20: 10, 100: 0}),
+        (10, {20: 0, 100: 0}, {20: 0, 100: 10}),
+    ]
+    low, high = recommended_gate_bias(rows)[1000]
+    assert 1000 / (1 + math.exp(-low)) == pytest.approx(0.3)
+    assert 1000 / (1 + math.exp(-high)) == pytest.approx(1.0)
+    assert recommended_gate_bias(open_layers([searched(20)], 1)) == {}
+    assert "| 0.3 to 1 | 100% of 10 | 100% of 10 | 100% of 20 |" in fig1_text(found, SMALL)
+
+
+@pytest.mark.parametrize("best", [0, 6])
+def test_the_recommended_gate_bias_stays_within_what_was_searched(best: int) -> None:
+    rows = [replace(row, good={10: 5}, settings={10: 5}) for row in open_layers([], 1)]
+    rows[best] = replace(rows[best], settings={10: 20}, good={10: 20})
+    assert set(recommended_gate_bias(rows)) == {10, 20, 50, 100, 200, 500, 1000}
+    assert all(-10 <= low <= high <= -1 for low, high in recommended_gate_bias(rows).values())
 
 
 def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(

@@ -4,7 +4,8 @@ from verydeep.experiments._bench import bench_tasks, limited, load_results, run_
 from verydeep.experiments._bench_table import bench_table
 from verydeep.experiments._demo import demo_configs, demo_data, verdict
 from verydeep.experiments._fig1 import HALVING, NETWORKS, QUICK, Network, Protocol, Stage, chosen, settings_of, strict
-from verydeep.experiments._fig1_analysis import Influence, influences, recommended_gate_bias
+from verydeep.experiments._fig1_analysis import Influence, influences
+from verydeep.experiments._fig1_gate_bias import OpenLayers, open_layers, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results, Trial
 from verydeep.experiments._fig1_run import Fig1, estimate
 from verydeep.experiments._fig1_table import Row, best_curves, mean_curves, ratio, table
@@ -37,6 +38,7 @@ __all__ = [
     "Fig1",
     "Influence",
     "Network",
+    "OpenLayers",
     "Protocol",
     "Recipe",
     "Results",
@@ -69,6 +71,7 @@ __all__ = [
     "load_results",
     "log_lines",
     "mean_curves",
+    "open_layers",
     "page_path",
     "participants",
     "pooled_spread",

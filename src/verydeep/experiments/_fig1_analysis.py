@@ -1,4 +1,4 @@
-"""How learning rate, gate bias and activation matter at each depth, and which gate bias that suggests."""
+"""How learning rate, gate bias and activation matter at each depth."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,6 @@ from statistics import median
 from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._fig1_table import best_trials
 from verydeep.search import Record, importance
-
-_DEPTHS = (10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass(frozen=True)
@@ -53,24 +51,6 @@ def _influence(result: Results, epochs: int) -> Influence:
         len(best),
         _spread(biases) if biases else None,
     )
-
-
-def recommended_gate_bias(found: Sequence[Results]) -> dict[int, float]:
-    """A gate bias for 10 to 1000 layers: a line through the medians of the ten best over the logarithm of depth.
-
-    Beyond the depths that were searched it is extrapolated. It stays between -10 and -1; empty while fewer than two
-    depths have been trained.
-    """
-    points = []
-    for result in found:
-        biases = [float(t.settings["model.gate_bias"]) for t in best_trials(result) if "model.gate_bias" in t.settings]
-        if biases:
-            points.append((math.log(result.network.depth), median(biases)))
-    if len(points) < 2:
-        return {}
-    x, y = (sum(values) / len(points) for values in zip(*points, strict=True))
-    slope = sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, _ in points)
-    return {depth: max(-10.0, min(-1.0, round(y + slope * (math.log(depth) - x), 1))) for depth in _DEPTHS}
 
 
 def _spread(values: list[float]) -> tuple[float, float, float]:

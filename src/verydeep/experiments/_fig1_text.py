@@ -1,9 +1,11 @@
 """Figure 1 in words: the page beside the picture, written from the results alone."""
 
+import math
 from collections.abc import Sequence
 
 from verydeep.experiments._fig1 import Protocol
-from verydeep.experiments._fig1_analysis import Influence, influences, recommended_gate_bias
+from verydeep.experiments._fig1_analysis import Influence, influences
+from verydeep.experiments._fig1_gate_bias import OpenLayers, open_layers, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._fig1_table import TOP, Row, describe_protocol, ratio, table
 from verydeep.experiments._halving import epochs_left
@@ -16,7 +18,7 @@ and for highways a gate bias of -10 to -1: the same ranges and the same draws fo
 
 def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
     """The page, in Markdown."""
-    rows = table(found, protocol)
+    rows, first = table(found, protocol), protocol.stages[0].epochs
     parts = [
         _TITLE,
         f"Data: {protocol.data}. Protocol: {describe_protocol(protocol.stages)}. The loss is the mean cross-entropy "
@@ -26,9 +28,9 @@ def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
         claim(rows),
         unfinished(sum(epochs_left(result.trials, protocol) for result in found)),
         "## What matters",
-        "\n".join(_influence_lines(influences(found, protocol.stages[0].epochs), protocol.stages[0].epochs)),
+        "\n".join(_influence_lines(influences(found, first), first)),
         "## Which gate bias",
-        _gate_bias(recommended_gate_bias(found)),
+        _gate_bias(open_layers(found, first), first),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -88,15 +90,40 @@ def _spread(values: tuple[float, float, float] | None) -> str:
     return "" if values is None else f"{values[0]:.2g} to {values[2]:.2g}, median {values[1]:.2g}"
 
 
-def _gate_bias(found: dict[int, float]) -> str:
+def _gate_bias(rows: Sequence[OpenLayers], epochs: int) -> str:
+    found = recommended_gate_bias(rows)
     if not found:
-        return "Not yet run: highway networks of at least two depths are needed."
-    head = "A line through the medians of the ten best over the logarithm of depth, beyond 100 layers a guess; beside "
+        return "Not yet run: highway networks are needed."
+    depths = list(rows[0].settings)
     lines = [
-        head + "it what `verydeep.nn.suggest_gate_bias` says.",
+        "What counts is how many layers are open at the start: depth times the sigmoid of the gate bias. Share of all "
+        f"settings that are among the best third of their network after {epochs} epochs; a third would be chance.",
         "",
-        "| depth | found | suggested |",
+        "| open layers at the start | " + " | ".join(f"{depth} layers" for depth in depths) + " | all |",
+        "|---" * (len(depths) + 2) + "|",
+    ]
+    for row in rows:
+        cells = [_share(row.good[depth], row.settings[depth]) for depth in depths]
+        cells.append(_share(sum(row.good.values()), sum(row.settings.values())))
+        lines.append(f"| {_between(row)} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "The best of these rows as a gate bias, beyond 100 layers a guess; beside it what "
+        "`verydeep.nn.suggest_gate_bias` says.",
+        "",
+        "| depth | best | suggested |",
         "|---|---|---|",
     ]
-    lines += [f"| {depth} | {bias:.1f} | {suggest_gate_bias(depth, 'linear'):.1f} |" for depth, bias in found.items()]
+    for depth, (low, high) in found.items():
+        lines.append(f"| {depth} | {low:.1f} to {high:.1f} | {suggest_gate_bias(depth, 'linear'):.1f} |")
     return "\n".join(lines)
+
+
+def _share(good: int, settings: int) -> str:
+    return f"{good / settings:.0%} of {settings}" if settings else ""
+
+
+def _between(row: OpenLayers) -> str:
+    if row.low == 0:
+        return f"below {row.high:g}"
+    return f"{row.low:g} to {row.high:g}" if math.isfinite(row.high) else f"{row.low:g} and more"

@@ -1,0 +1,73 @@
+"""Which gate bias suits which depth: what counts is how many layers are open at the start, depth * sigmoid(bias)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from verydeep.experiments._fig1_results import Results
+
+DEPTHS = (10, 20, 50, 100, 200, 500, 1000)
+_BOUNDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
+_ENOUGH = 20  # settings, before a share means anything
+
+
+@dataclass(frozen=True)
+class OpenLayers:
+    """The settings of highways that start with about as many open layers.
+
+    Attributes:
+        low: At least so many, on average.
+        high: Fewer than these.
+        good: By depth, how many of the settings came out among the best third of their network.
+        settings: By depth, how many there are.
+    """
+
+    low: float
+    high: float
+    good: dict[int, int]
+    settings: dict[int, int]
+
+    @property
+    def share(self) -> float:
+        """Of all depths together, how many came out among the best third; a third would be chance."""
+        return sum(self.good.values()) / max(1, sum(self.settings.values()))
+
+
+def open_layers(found: Sequence[Results], epochs: int) -> list[OpenLayers]:
+    """Settings by how open they start; the best third is that of the loss after the `epochs` that all had."""
+    biases = {result.network.depth: _biases(result, epochs) for result in found if result.network.family == "highway"}
+    rows = []
+    for low, high in pairwise(_BOUNDS):
+        row = OpenLayers(low, high, {}, {})
+        for depth, ranked in biases.items():
+            inside = [low <= depth / (1 + math.exp(-bias)) < high for bias in ranked]
+            row.good[depth], row.settings[depth] = sum(inside[: len(inside) // 3]), sum(inside)
+        rows.append(row)
+    return rows
+
+
+def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, float]]:
+    """By depth, the gate biases that start with as many open layers as the best did; empty while little was trained.
+
+    That the number of open layers counts, and not the depth, is what the study can show for its own depths; beyond them
+    it is a guess. The bias stays between -10 and -1, as in the search.
+    """
+    tried = [row for row in rows if sum(row.settings.values()) >= _ENOUGH]
+    if not tried:
+        return {}
+    best = max(tried, key=lambda row: row.share)
+    return {depth: (_gate_bias(depth, best.low), _gate_bias(depth, best.high)) for depth in DEPTHS}
+
+
+def _biases(result: Results, epochs: int) -> list[float]:
+    """The gate biases of all settings, the best setting first."""
+    ranked = sorted(result.trials.values(), key=lambda trial: (trial.best(epochs), trial.trial))
+    return [float(trial.settings["model.gate_bias"]) for trial in ranked]
+
+
+def _gate_bias(depth: int, layers: float) -> float:
+    """With which so many layers of a network are open."""
+    if not 0 < layers < depth:
+        return -10.0 if layers <= 0 else -1.0
+    return max(-10.0, min(-1.0, -math.log(depth / layers - 1)))
