@@ -189,3 +189,12 @@ def test_an_unknown_theme_or_suffix_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="must end in"):
         report.plot_lesions(made_up.lesions(), tmp_path / "a.gif")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_are_drawn_over_their_gate_bias_and_over_the_open_layers(tmp_path: Path) -> None:
+    settings = {100: [(0.0, 0.5)], 10: [(0.0, 0.25), (-2.0, 0.125)]}
+    left, right = report.plot_gate_bias(settings, tmp_path / "gate-bias.png", epochs=2).axes
+    over_bias, over_open = ([np.asarray(each.get_offsets()) for each in axes.collections] for axes in (left, right))
+    assert np.array_equal(over_bias[0], [(0.0, 0.25), (-2.0, 0.125)])
+    assert over_open[0][:, 0] == pytest.approx([5.0, 1.192], rel=1e-3)
+    assert over_open[1][:, 0] == pytest.approx([50.0])

@@ -45,18 +45,21 @@ def _write(study: Fig1) -> None:
         claim,
         epochs_left,
         fig1_text,
+        gate_biases,
         mean_curves,
         ratio,
         table,
         table_lines,
         write_page,
     )
-    from verydeep.report import plot_fig1
+    from verydeep.report import plot_fig1, plot_gate_bias
 
     found = study.read(NETWORKS)
     rows = table(found, study.protocol)
     for suffix in ("png", "svg"):
         plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
+    epochs = study.protocol.stages[0].epochs
+    plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
     left = sum(epochs_left(result.trials, study.protocol) for result in found)
     values = {"ratio_at_100_layers": ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
     write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")

@@ -5,7 +5,7 @@ from verydeep.experiments._bench_table import bench_table
 from verydeep.experiments._demo import demo_configs, demo_data, verdict
 from verydeep.experiments._fig1 import HALVING, NETWORKS, QUICK, Network, Protocol, Stage, chosen, settings_of, strict
 from verydeep.experiments._fig1_analysis import Influence, influences
-from verydeep.experiments._fig1_gate_bias import OpenLayers, open_layers, recommended_gate_bias
+from verydeep.experiments._fig1_gate_bias import OpenLayers, gate_biases, open_layers, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results, Trial
 from verydeep.experiments._fig1_run import Fig1, estimate
 from verydeep.experiments._fig1_table import Row, best_curves, mean_curves, ratio, table
@@ -66,6 +66,7 @@ __all__ = [
     "epochs_left",
     "estimate",
     "fig1_text",
+    "gate_biases",
     "influences",
     "limited",
     "load_results",

@@ -34,14 +34,23 @@ class OpenLayers:
         return sum(self.good.values()) / max(1, sum(self.settings.values()))
 
 
+def gate_biases(found: Sequence[Results], epochs: int) -> dict[int, list[tuple[float, float]]]:
+    """By depth, gate bias and loss after so many epochs of all settings of highways that learnt, the best first."""
+    return {
+        result.network.depth: [(bias, loss) for bias, loss in _ranked(result, epochs) if math.isfinite(loss)]
+        for result in found
+        if result.network.family == "highway" and result.trials
+    }
+
+
 def open_layers(found: Sequence[Results], epochs: int) -> list[OpenLayers]:
     """Settings by how open they start; the best third is that of the loss after the `epochs` that all had."""
-    biases = {result.network.depth: _biases(result, epochs) for result in found if result.network.family == "highway"}
+    networks = {result.network.depth: _ranked(result, epochs) for result in found if result.network.family == "highway"}
     rows = []
     for low, high in pairwise(_BOUNDS):
         row = OpenLayers(low, high, {}, {})
-        for depth, ranked in biases.items():
-            inside = [low <= depth / (1 + math.exp(-bias)) < high for bias in ranked]
+        for depth, ranked in networks.items():
+            inside = [low <= depth / (1 + math.exp(-bias)) < high for bias, _ in ranked]
             row.good[depth], row.settings[depth] = sum(inside[: len(inside) // 3]), sum(inside)
         rows.append(row)
     return rows
@@ -60,10 +69,10 @@ def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, 
     return {depth: (_gate_bias(depth, best.low), _gate_bias(depth, best.high)) for depth in DEPTHS}
 
 
-def _biases(result: Results, epochs: int) -> list[float]:
-    """The gate biases of all settings, the best setting first."""
+def _ranked(result: Results, epochs: int) -> list[tuple[float, float]]:
+    """Gate bias and loss of all settings, the best setting first."""
     ranked = sorted(result.trials.values(), key=lambda trial: (trial.best(epochs), trial.trial))
-    return [float(trial.settings["model.gate_bias"]) for trial in ranked]
+    return [(float(trial.settings["model.gate_bias"]), trial.best(epochs)) for trial in ranked]
 
 
 def _gate_bias(depth: int, layers: float) -> float:

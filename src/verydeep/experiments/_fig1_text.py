@@ -108,6 +108,8 @@ def _gate_bias(rows: Sequence[OpenLayers], epochs: int) -> str:
         lines.append(f"| {_between(row)} | " + " | ".join(cells) + " |")
     lines += [
         "",
+        "![Every setting over its gate bias, and over how many layers start open](gate-bias.png)",
+        "",
         "The best of these rows as a gate bias, beyond 100 layers a guess; beside it what "
         "`verydeep.nn.suggest_gate_bias` says.",
         "",

@@ -6,6 +6,7 @@ from verydeep.report._confusion import plot_confusion
 from verydeep.report._curves import plot_curves
 from verydeep.report._fig1 import plot_fig1
 from verydeep.report._flow import plot_signal_flow
+from verydeep.report._gate_bias import plot_gate_bias
 from verydeep.report._gates import plot_feature_gates, plot_gates
 from verydeep.report._html import write_report
 from verydeep.report._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
@@ -23,6 +24,7 @@ __all__ = [
     "plot_feature_gates",
     "plot_fig1",
     "plot_findings",
+    "plot_gate_bias",
     "plot_gates",
     "plot_lesions",
     "plot_pair_lesions",
