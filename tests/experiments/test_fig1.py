@@ -117,6 +117,8 @@ def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
     untouched = filled(tmp_path, Network("highway", 100), [])
     assert estimate([untouched], SMALL, 2) is None
     assert estimate([result, untouched], SMALL, 2) == (8 * 2.0 + 14 * 20.0) / 2
+    result.trials[1] = replace(trial(1, [0.1, 0.1, 0.1]), seconds=3.0)  # the longest so far says what an epoch takes
+    assert estimate([result], SMALL, 2) == 6 * 1.0 / 2
 
 
 def test_a_line_cut_short_loses_that_trial_only(tmp_path: Path) -> None:

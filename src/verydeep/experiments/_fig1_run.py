@@ -82,9 +82,10 @@ class Fig1:
 
 
 def epoch_seconds(result: Results) -> float | None:
-    """What an epoch of a network takes one core."""
-    times = [trial.seconds / trial.epochs for trial in result.trials.values() if trial.epochs]
-    return median(times) if times else None
+    """What an epoch of a network takes one core, by the longest trials: in short ones the start counts too much."""
+    longest = max((trial.epochs for trial in result.trials.values()), default=0)
+    times = [trial.seconds / longest for trial in result.trials.values() if trial.epochs == longest]
+    return median(times) if longest else None
 
 
 def estimate(found: list[Results], protocol: Protocol, workers: int) -> float | None:
