@@ -1,6 +1,5 @@
 """Tables of the page: what the figures show, in numbers, and how the run came about."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,29 +77,6 @@ def _accuracies(before: Score, after: Score) -> list[str]:
 
 def _times(before: float, after: float, what: str) -> str:
     return f"{before / after:.2f} × {what}" if after else ""
-
-
-def to_toml(values: dict[str, Any]) -> str:
-    """A run's configuration as the file that `verydeep train` reads; what was left open stays open."""
-    flat = {key: value for key, value in values.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {_toml(value)}" for key, value in flat.items() if value is not None]
-    for name, table in values.items():
-        if isinstance(table, dict):
-            lines += _section(name, table)
-    return "\n".join(lines) + "\n"
-
-
-def _section(name: str, table: dict[str, Any]) -> list[str]:
-    given = {key: value for key, value in table.items() if value is not None}
-    lines = ["", f"[{name}]"] + [f"{k} = {_toml(v)}" for k, v in given.items() if not isinstance(v, dict)]
-    for key, value in given.items():
-        if isinstance(value, dict):
-            lines += _section(f"{name}.{key}", value)
-    return lines
-
-
-def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)  # TOML's numbers, strings and lists are JSON's
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> list[list[str]]:

@@ -3,10 +3,10 @@
 import shlex
 from typing import Any
 
-from verydeep.config import to_dict
+from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
 from verydeep.report._html_figures import training_charts
-from verydeep.report._html_tables import epoch_table, flatten, to_toml
+from verydeep.report._html_tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
 
 _ENDINGS = {
