@@ -8,9 +8,19 @@ import pytest
 import torch
 from torch import nn
 
-from verydeep.data import Dataset
+from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
-from verydeep.training import Interrupted, ModelConfig, OptimConfig, Report, Run, TrainConfig, resume, train
+from verydeep.training import (
+    Interrupted,
+    ModelConfig,
+    OptimConfig,
+    Report,
+    Run,
+    TrainConfig,
+    resume,
+    train,
+)
+from verydeep.training._fingerprint import fingerprint
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
 from verydeep.training._train import make_model
@@ -85,12 +95,60 @@ def test_a_module_that_cannot_be_trained_says_why(tiny: Dataset, configure: Any,
         train(configure(), tmp_path / "narrow", model=narrow, dataset=tiny)
 
 
-def test_a_diverged_epoch_is_not_the_measured_one(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_diverged_epoch_is_not_the_measured_one(
+    validated: bool, tiny: Dataset, unvalidated: Dataset, configure: Any, tmp_path: Path
+) -> None:
+    """The loss explodes in the last step of the second epoch, and stays a number."""
+
+    class Explodes(nn.Module):
+        steps = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = classifier()
+
+        def forward(self, x: torch.Tensor) -> Any:
+            self.steps += self.training
+            return self.inner(x) * (-1e6 if self.steps == 24 else 1.0)  # what was right is very wrong
+
+    run = train(configure(), tmp_path / "run", model=Explodes(), dataset=tiny if validated else unvalidated)
+    assert run.summary is not None
+    assert run.summary["status"] == "diverged"
+    assert [line["loss"] is not None for line in run.metrics] == [True, True]
+    assert run.measured["epoch"] == 1
+
+
+def test_weights_that_diverged_are_not_the_best(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
+    run = train(configure(batch_size=1000, epochs=1, optim=OptimConfig(lr=1e38)), tmp_path / "run", dataset=tiny)
+    assert run.summary is not None
+    assert run.summary["status"] == "diverged"
+    assert not (run.path / "model.safetensors").exists()
+    assert run.measured == {}
+
+
+def test_bytes_are_refused_by_networks_before_anything_is_written(configure: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="use 'scale'"):
+        train(configure(data=DataConfig("digits", preprocess="none")), tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_what_people_put_beside_checkpoints_is_left_alone(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
     run = train(configure(), tmp_path / "run", dataset=tiny)
-    for line in run.metrics:
-        line.pop("valid_accuracy")
-    run.append({"epoch": 3, "lr": 0.1, "loss": None, "accuracy": 0.1, "seconds": 1.0})
-    assert run.measured["epoch"] in (1, 2)
+    newest = max((run.path / "checkpoint").glob("*.safetensors"))
+    copy = newest.with_name(f"{newest.stem} (copy).safetensors")
+    copy.write_bytes(b"anything")
+    interrupted(run.path)
+    resume(run.path, dataset=tiny)
+    assert copy.read_bytes() == b"anything"
+
+
+def test_the_sample_of_a_huge_set_lies_within_it() -> None:
+    """16,777,219 is no float32, and the nearest is beyond the last row."""
+    rows = 16_777_220
+    x, y = torch.zeros(1, 1).expand(rows, 1), torch.zeros(1, dtype=torch.int64).expand(rows)
+    few = Split(torch.zeros(2, 1), torch.zeros(2, dtype=torch.int64))
+    assert fingerprint(Dataset("huge", Split(x, y), None, few, ("a", "b")))["train"] == rows
 
 
 def interrupted(run: Path) -> None:
@@ -102,6 +160,9 @@ def test_damaged_metrics_are_named_by_their_line(tiny: Dataset, configure: Any, 
     lines = (run.path / "metrics.jsonl").read_text().splitlines()
     (run.path / "metrics.jsonl").write_text("\n".join([lines[0], "garbage"]) + "\n")
     interrupted(run.path)
+    with pytest.raises(UserError, match="line 2 is damaged"):
+        resume(run.path, dataset=tiny)
+    (run.path / "metrics.jsonl").write_bytes(lines[0].encode() + b"\n\xff\n")
     with pytest.raises(UserError, match="line 2 is damaged"):
         resume(run.path, dataset=tiny)
 

@@ -77,7 +77,7 @@ class Batches:
 
     def _samples(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         x, y = self.split.x.index_select(0, rows), self.split.y.index_select(0, rows)
-        return (x if self.split.prepare is None else self.split.prepare(x)), y
+        return self.split.prepared(x), y
 
 
 def _generator(seed: int, epoch: int) -> torch.Generator:

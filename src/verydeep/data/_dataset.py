@@ -25,6 +25,10 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    def prepared(self, x: Tensor) -> Tensor:
+        """Some of its samples as a network sees them."""
+        return x if self.prepare is None else self.prepare(x)
+
 
 @dataclass(frozen=True)
 class Dataset:

@@ -6,6 +6,7 @@ there is one to go back to if a disk spoils the newest.
 """
 
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,8 +110,9 @@ def set_aside(checkpoint: Path) -> Path:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Newest first."""
-    return sorted(folder.glob("[0-9]*.safetensors"), key=_place, reverse=True)
+    """Newest first; what people put beside them is left alone."""
+    ours = [path for path in folder.glob("*.safetensors") if re.fullmatch(r"\d+-\d+", path.stem, re.ASCII)]
+    return sorted(ours, key=_place, reverse=True)
 
 
 def _place(checkpoint: Path) -> list[int]:

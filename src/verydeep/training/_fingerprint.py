@@ -14,7 +14,8 @@ _LOOKED_AT = 100  # samples spread over the training set: enough to notice anoth
 def fingerprint(dataset: Dataset) -> dict[str, Any]:
     """How many samples and classes there are, of which shape, and a checksum of labels and some samples."""
     sizes = {name: None if split is None else len(split) for name, split in _splits(dataset).items()}
-    rows = torch.linspace(0, len(dataset.train) - 1, _LOOKED_AT).long()
+    last = len(dataset.train) - 1
+    rows = torch.linspace(0, last, _LOOKED_AT).long().clamp(max=last)  # in float32, a large one may be rounded up
     samples = dataset.train.x[rows.to(dataset.train.x.device)]
     checksum = zlib.crc32(_bytes(samples), zlib.crc32(_bytes(dataset.train.y)))
     return sizes | {"shape": list(samples.shape[1:]), "classes": len(dataset.classes), "checksum": checksum}

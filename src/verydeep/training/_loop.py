@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from verydeep.data import Batches, Dataset
 from verydeep.errors import UserError
-from verydeep.models import MLP, save_weights
+from verydeep.models import MLP, Network, save_weights
 from verydeep.training._average import Average
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training._evaluate import evaluate, pair
@@ -42,6 +42,8 @@ class Trainer:
         self.config = config = run.config
         if config.patience is not None and dataset.valid is None:
             raise UserError("patience needs validation data: set data.validation, for example to 0.1")
+        if isinstance(model, Network) and not dataset.train.prepared(dataset.train.x[:1]).is_floating_point():
+            raise UserError("data.preprocess = 'none' leaves bytes as they are, and networks need numbers: use 'scale'")
         self.batches = Batches(
             dataset.train,
             config.batch_size,
@@ -97,6 +99,8 @@ class Trainer:
         first, length = stage(config, position.epoch)
         if position.epoch == first and position.batch == 0:
             self.optimiser.state.clear()  # nothing is there before the first stage, and the second starts afresh
+            if self.objective.extra is not None:
+                self.objective.extra.zero_grad()
         for x, y in self.batches.epoch(position.epoch, position.batch):
             progress = (position.epoch - first + position.batch / len(self.batches)) / length
             set_rate(self.optimiser, rate(config.schedule, position.epoch - first, progress))
@@ -155,7 +159,7 @@ class Trainer:
         position = self.position
         position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
         self.totals.zero_()
-        best = metrics.get("valid_accuracy", -1.0) > position.best
+        best = not position.diverged and metrics.get("valid_accuracy", -1.0) > position.best
         if best:
             position.best, position.best_epoch = metrics["valid_accuracy"], position.epoch
         if self.world.rank == 0:

@@ -76,7 +76,7 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One dictionary for every epoch completed; a last line cut short by a crash is left out."""
         file = self.path / "metrics.jsonl"
-        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
         return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
 
     def _parse(self, line: str, number: int) -> dict[str, Any]:
@@ -88,7 +88,9 @@ class Run:
     @property
     def measured(self) -> dict[str, Any]:
         """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
-        metrics = [line for line in self.metrics if line["loss"] is not None]  # a diverged epoch's are not kept
+        metrics = self.metrics
+        if self.summary is not None and self.summary["status"] == "diverged":
+            metrics = metrics[:-1]  # a diverged epoch's are not kept
         best = [line for line in metrics if line.get("valid_accuracy") is not None]
         return max(best, key=lambda line: line["valid_accuracy"]) if best else metrics[-1] if metrics else {}
 

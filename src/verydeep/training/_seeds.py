@@ -113,8 +113,8 @@ def _work_off(
                     running[seed] = SeedProcess(seeds.path, seed, root, tensorboard)
                 for seed in [seed for seed, process in running.items() if process.has_ended]:
                     problem = running.pop(seed).problem
-                    if problem and not seeds.has_ended(seed):
-                        failed[seed] = problem
+                    if not seeds.has_ended(seed) and (problem or not interrupt.requested):
+                        failed[seed] = problem or "its process was asked to stop"
                 if interrupt.requested:
                     for process in running.values():
                         process.stop()
