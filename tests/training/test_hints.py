@@ -66,9 +66,11 @@ def student(teacher: str) -> Callable[..., TrainConfig]:
     return lambda **changes: settings(distill=replace(HINTS, teacher=teacher, **changes))
 
 
-def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
+def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes, list[float]]:
+    """Metrics, weights, and the regressor that was thrown away."""
     lines = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
-    return lines, (run.path / "model.safetensors").read_bytes()
+    regressor = load_file(max((run.path / "checkpoint").glob("*.safetensors")))["extra.weight"]
+    return lines, (run.path / "model.safetensors").read_bytes(), regressor.flatten().tolist()
 
 
 def test_hints_train_the_layers_up_to_the_guided_one_and_no_others(
@@ -163,9 +165,13 @@ def test_a_teacher_of_other_data_or_that_has_not_finished_is_refused(
     copy = tmp_path / "teacher"
     copy.mkdir()
     (copy / "config.json").write_text((Path(teacher) / "config.json").read_text())
+    taught = replace(config, distill=replace(HINTS, teacher=str(copy)))
     with pytest.raises(UserError, match="has not finished"):
-        train(replace(config, distill=replace(HINTS, teacher=str(copy))),
-              tmp_path / "run", dataset=images)  # fmt: skip
+        train(taught, tmp_path / "run", dataset=images)
+    summary = json.loads((Path(teacher) / "summary.json").read_text())
+    (copy / "summary.json").write_text(json.dumps(summary | {"status": "diverged"}))
+    with pytest.raises(UserError, match="diverged; choose another"):
+        train(taught, tmp_path / "run", dataset=images)
 
 
 @pytest.mark.parametrize(

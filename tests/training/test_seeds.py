@@ -13,6 +13,7 @@ from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.lock import is_held
 from verydeep.training import ModelConfig, OptimConfig, Run, Seeds, TrainConfig, resume_seeds, train, train_seeds
+from verydeep.training._seed_process import SeedProcess
 from verydeep.training._seeds import _jobs
 from verydeep.training._seeds_folder import statistics
 from verydeep.training._seeds_report import SeedsLines, SeedsTable
@@ -128,6 +129,24 @@ def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> Non
         assert not any(is_held(run.path / "lock") for run in seeds.runs.values())
     epochs = [line["epoch"] for line in seeds.runs[0].metrics]
     assert epochs == list(range(1, len(epochs) + 1))
+
+
+def test_a_seed_that_someone_else_stops_is_named(
+    tmp_path: Path, quick: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(SeedProcess):
+        """The second seed's process gets SIGTERM before it has done anything, so it saves and ends as if asked."""
+
+        def __init__(self, folder: Path, seed: int, *others: Any) -> None:
+            super().__init__(folder, seed, *others)
+            if seed == 1:
+                self.stop()
+
+    monkeypatch.setattr("verydeep.training._seeds.SeedProcess", Stopped)
+    seeds = train_seeds(quick, 2, tmp_path / "seeds")
+    assert seeds.summary is not None
+    assert [line["status"] for line in seeds.summary["seeds"]] == ["finished", "failed"]
+    assert "1 failed (its process was asked to stop; try again" in seeds.describe()
 
 
 def test_seeds_save_and_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
