@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis import ClassRouting, class_routing, gate_statistics, signal_flow
+from verydeep.analysis import class_routing, gate_statistics, signal_flow
 from verydeep.analysis._moments import Moments
 from verydeep.analysis._view import View
 from verydeep.analysis._watch import Watch
@@ -128,11 +128,6 @@ def test_the_standard_error_is_how_much_differences_vary() -> None:
     assert np.mean(varied / np.mean(errors, axis=0)) == pytest.approx(1, abs=0.03)
 
 
-def beyond_three_errors(found: ClassRouting) -> float:
-    pairs = zip(found.difference, found.standard_error, strict=True)
-    return float(np.mean([np.abs(difference) > 3 * error for difference, error in pairs]))
-
-
 def test_gates_of_classes_that_differ_tell_them_and_noise_does_not() -> None:
     model = mlp()
     apart = class_routing(model, split(200))
@@ -141,20 +136,33 @@ def test_gates_of_classes_that_differ_tell_them_and_noise_does_not() -> None:
     noise = class_routing(model, Split(torch.randn(200, 1, 6, 6), torch.arange(200) % 3))
     assert noise.probe_accuracy < 0.5
     assert noise.probe_chance == pytest.approx(67 / 200)
-    assert beyond_three_errors(noise) < 0.1
-    assert beyond_three_errors(apart) > 0.5
+    assert noise.significant < 0.1
+    assert apart.significant > 0.5
 
 
-def test_an_empty_class_is_named() -> None:
-    data = split(40)
+def test_an_empty_class_is_left_out() -> None:
+    data, model = split(40), mlp()
     y = torch.where(data.y == 1, 0, data.y)
     for given in (Split(data.x, y), [(data.x, y)]):
-        with pytest.raises(UserError, match="class 'b' has no samples here"):
-            class_routing(mlp(), given, ("a", "b", "c"))
-    with pytest.raises(UserError, match=r"class 'c' has no samples here \(nor have 1 others\)"):
-        class_routing(mlp(), Split(data.x, data.y.clamp(max=1)), ("a", "b", "c", "d"))
+        found = class_routing(model, given, ("a", "b", "c", "d"))
+        assert found.classes == ("a", "c")
+        assert found.counts.tolist() == [(y == 0).sum(), (y == 2).sum()]
+        assert found.distance.shape == (2, 2)
+    same = class_routing(model, Split(data.x, y // 2), ("a", "c"))
+    assert np.array_equal(np.stack(found.difference), np.stack(same.difference))
     with pytest.raises(UserError, match="class number 2, and there are names for 2"):
-        class_routing(mlp(), data, ("a", "b"))
+        class_routing(model, data, ("a", "b"))
+
+
+def test_a_class_of_one_sample_leaves_the_others_their_errors() -> None:
+    data, model = split(41), mlp()
+    y = torch.where(data.y == 2, 0, data.y)
+    y[0] = 2
+    found = class_routing(model, Split(data.x, y))
+    known = np.isfinite(np.stack(found.standard_error))
+    assert known[:, :2].all()
+    assert not known[:, 2].any()
+    assert found.significant > 0
 
 
 def test_signals_and_gradients_are_those_of_the_layers() -> None:

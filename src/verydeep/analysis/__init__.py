@@ -9,6 +9,7 @@ from verydeep.analysis._observations import IDLE, observations
 from verydeep.analysis._prune import highway_layers, prune, removable
 from verydeep.analysis._prune_report import prune_report
 from verydeep.analysis._results import (
+    NOISE,
     ClassRouting,
     DepthUsage,
     GateStatistics,
@@ -19,6 +20,7 @@ from verydeep.analysis._results import (
     PruneReport,
     Score,
     SignalFlow,
+    is_significant,
 )
 from verydeep.analysis._routing import class_routing
 from verydeep.analysis._saving import load_result, save_result
@@ -27,6 +29,7 @@ from verydeep.analysis._signal import signal_flow
 
 __all__ = [
     "IDLE",
+    "NOISE",
     "ClassRouting",
     "Data",
     "DepthUsage",
@@ -46,6 +49,7 @@ __all__ = [
     "gate_statistics",
     "greedy_lesions",
     "highway_layers",
+    "is_significant",
     "lesion_study",
     "load_findings",
     "load_result",

@@ -14,6 +14,7 @@ PerLayer = tuple[Array, ...]
 
 OPEN = 0.5  # a transform gate above this is called open
 SHUT = 0.05  # below this nearly shut, and otherwise active
+NOISE = 3  # standard errors within which a difference may be noise
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,24 @@ class ClassRouting:
     counts: NDArray[np.int64]  # (class,) samples
     mean: PerLayer  # (block,) over all samples
     difference: PerLayer  # (class, block): mean over the class minus mean over all
-    standard_error: PerLayer  # (class, block): of the difference; |difference| > 3 of it is hardly noise
+    standard_error: PerLayer  # (class, block): of the difference; unknown (NaN) for a class of one sample
     distance: Array  # (class, class): root mean square difference between the classes' mean gates, over all blocks
     linkage: Array  # (class - 1, 4): average-linkage clustering of `distance`, as scipy has it
     probe_accuracy: float  # of a linear classifier on gates alone, cross-validated
     probe_chance: float  # what always naming the most frequent class would get
     probe_samples: int
+
+    @property
+    def significant(self) -> float:
+        """Share of the differences that are hardly noise, among those whose standard error is known."""
+        pairs = zip(self.difference, self.standard_error, strict=True)
+        known = np.concatenate([is_significant(d, e)[np.isfinite(e)] for d, e in pairs])
+        return float(known.mean()) if known.size else 0.0
+
+
+def is_significant(difference: Array, error: Array) -> NDArray[np.bool_]:
+    """Where a difference is hardly noise."""
+    return np.asarray(np.abs(difference) > NOISE * error)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """How the gates tell classes apart (Figure 3 of the paper)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ def class_routing(
 ) -> ClassRouting:
     """Compare the mean gate activity of each class with that of all samples, in one pass.
 
+    Classes that have no samples here are left out.
+
     Args:
         model: Anything with highway layers that returns logits; it is not changed.
         data: What to look at: a `Split`, or batches.
@@ -33,7 +35,7 @@ def class_routing(
         progress: Is told the share that is done.
     """
     if isinstance(data, Split) and len(data):  # before the work, where that is possible
-        _check_counts(torch.bincount(data.y.cpu(), minlength=len(classes or ())), classes)
+        _check_names(int(data.y.max()), classes)
     subject = Subject.of(model, data)
     moments, reservoir = None, Reservoir(probe_samples)
     with torch.no_grad():
@@ -43,10 +45,10 @@ def class_routing(
             moments.add(gates, y)
             reservoir.add(gates, y)
     assert moments is not None
-    counts = moments.count[:, 0].long()
-    used = len(classes) if classes is not None else int(counts.nonzero().max()) + 1
-    _check_counts(counts, classes)
-    return _result(subject.view.layers, classes or [str(c) for c in range(used)], moments, widths, reservoir)
+    seen = moments.count[:, 0].nonzero()[:, 0].tolist()
+    _check_names(max(seen), classes)
+    names = {c: str(c) if classes is None else classes[c] for c in seen}
+    return _result(subject.view.layers, names, moments, widths, reservoir)
 
 
 def _gates(subject: Subject, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], int]:
@@ -58,38 +60,31 @@ def _gates(subject: Subject, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], i
     return torch.cat(gates, 1), [gate.shape[1] for gate in gates], logits.shape[1]
 
 
-def _check_counts(counts: Tensor, classes: Sequence[str] | None) -> None:
-    if classes is not None and int(counts[len(classes) :].sum()):
-        most = int(counts.nonzero().max())
+def _check_names(most: int, classes: Sequence[str] | None) -> None:
+    if classes is not None and most >= len(classes):
         raise UserError(f"the data has a class number {most}, and there are names for {len(classes)} classes")
-    used = len(classes) if classes is not None else int(counts.nonzero().max()) + 1
-    empty = [c for c in range(used) if counts[c] == 0]
-    if empty:
-        name = classes[empty[0]] if classes is not None else empty[0]
-        others = f" (nor have {len(empty) - 1} others)" if len(empty) > 1 else ""
-        raise UserError(f"class '{name}' has no samples here{others}: its routing cannot be seen; give more samples")
 
 
 def _result(
-    layers: tuple[str, ...], classes: Sequence[str], moments: Moments, widths: list[int], reservoir: Reservoir
+    layers: tuple[str, ...], classes: Mapping[int, str], moments: Moments, widths: list[int], reservoir: Reservoir
 ) -> ClassRouting:
     from scipy.cluster import hierarchy  # type: ignore[import-untyped]
     from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
 
-    used = len(classes)
-    count, mean = array(moments.count)[:used], array(moments.mean)[:used]
+    seen = list(classes)
+    count, mean = array(moments.count)[seen], array(moments.mean)[seen]
     share = count / count.sum()
     overall = (share * mean).sum(0)
     distance = np.sqrt(np.mean((mean[:, None] - mean[None]) ** 2, axis=2))
-    several = hierarchy.linkage(squareform(distance, checks=False), "average") if used > 1 else np.empty((0, 4))
+    several = hierarchy.linkage(squareform(distance, checks=False), "average") if len(seen) > 1 else np.empty((0, 4))
     accuracy, chance, samples = probe(reservoir)
     return ClassRouting(
         layers=layers,
-        classes=tuple(classes),
+        classes=tuple(classes.values()),
         counts=count[:, 0].astype(np.int64),
         mean=_per_layer(overall, widths),
         difference=_per_layer(mean - overall, widths),
-        standard_error=_per_layer(_standard_error(share, count, array(moments.squares)[:used]), widths),
+        standard_error=_per_layer(_standard_error(share, count, array(moments.squares)[seen]), widths),
         distance=distance,
         linkage=several,
         probe_accuracy=accuracy,
@@ -101,12 +96,13 @@ def _result(
 def _standard_error(share: Array, count: Array, squares: Array) -> Array:
     """Of class mean minus overall mean, which contains the class itself; classes vary each by itself.
 
-    With p the shares and v the variances of the classes' means: (1 - p_c)^2 v_c + the sum over others of p^2 v.
+    With p the shares and v the variances of the classes' means: (1 - p_c)^2 v_c + the sum over others of p^2 v, where
+    a class of one sample, whose variance nobody knows, adds nothing.
     """
     variance = squares / np.maximum(count - 1, 1) / count
-    variance[count[:, 0] < 2] = np.nan  # nobody knows how much a single sample varies
-    others = (share**2 * variance).sum(0) - share**2 * variance
-    result: Array = np.sqrt((1 - share) ** 2 * variance + others)
+    variance[count[:, 0] < 2] = np.nan
+    known = np.nan_to_num(share**2 * variance)
+    result: Array = np.sqrt((1 - share) ** 2 * variance + known.sum(0) - known)
     return result
 
 

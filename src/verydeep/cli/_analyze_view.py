@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from verydeep.analysis import ClassRouting, DepthUsage, Findings, LesionStudy, Observations
+    from verydeep.analysis import DepthUsage, Findings, LesionStudy, Observations
     from verydeep.training import Run
 
 _IMPORTANT = 10  # layers in the table
@@ -35,7 +35,7 @@ def summarise(run: Run, split: str, samples: int, found: Findings) -> dict[str, 
     if found.routing is not None:
         routing = found.routing
         summary["routing"] = {
-            "significant": significant(routing),
+            "significant": routing.significant,
             "probe_accuracy": _finite(routing.probe_accuracy),
             "probe_chance": _finite(routing.probe_chance),
         }
@@ -57,7 +57,7 @@ def _lines(found: Findings) -> list[str]:
     if found.routing is not None:
         routing = found.routing
         lines.append(
-            f"Routing: {significant(routing):.0%} of the differences between a class and all samples are beyond three "
+            f"Routing: {routing.significant:.0%} of the differences between a class and all samples are beyond three "
             f"standard errors; the gates alone tell the class of {routing.probe_accuracy:.1%} of the samples "
             f"(chance: {routing.probe_chance:.1%})"
         )
@@ -111,12 +111,6 @@ def _observations(seen: Observations) -> Table:
         if here is not None:
             table.add_row(paper, here)
     return table
-
-
-def significant(routing: ClassRouting) -> float:
-    """Share of the differences between a class's mean gates and all samples' that are hardly noise."""
-    pairs = zip(routing.difference, routing.standard_error, strict=True)
-    return float(np.mean(np.concatenate([(np.abs(d) > 3 * e).ravel() for d, e in pairs])))
 
 
 def idle_alone(lesions: LesionStudy) -> list[int]:

@@ -5,14 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, GateStatistics, LesionStudy, PairLesion, SignalFlow
+from verydeep.analysis import (
+    ClassRouting,
+    DepthUsage,
+    GateStatistics,
+    LesionStudy,
+    PairLesion,
+    SignalFlow,
+    is_significant,
+)
 from verydeep.report._axes import Array, grid
 from verydeep.report._flow import curve_styles
 from verydeep.report._gates import has_maps, reach, start_of
 from verydeep.report._html_charts import Chart, Series
 from verydeep.report._html_maps import HeatMap, pages_that_fit
 from verydeep.report._lesions import SETS, interaction
-from verydeep.report._routing import choose_classes, significant
+from verydeep.report._routing import choose_classes
 from verydeep.report._tree import make_tree
 
 _LINES = (1, 0, 2)  # the first moment, before training, is dashed
@@ -47,7 +55,7 @@ def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
     chosen = sorted({*shown, *[c for c in range(len(routing.classes)) if c not in shown][: most - len(shown)]})
     values = np.stack([grid([layer[c] for layer in routing.difference]) for c in chosen])
     errors = np.stack([grid([layer[c] for layer in routing.standard_error]) for c in chosen])
-    noise = ~significant(values, errors) & np.isfinite(values)
+    noise = ~is_significant(values, errors) & np.isfinite(values)
     far = reach(values)
     names = tuple(routing.classes[c] for c in chosen)
     found = HeatMap("difference", values, "diverging", -far, far, pages=names, noise=noise)

@@ -6,7 +6,6 @@ import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Observations
 from verydeep.report._lesions import SETS
-from verydeep.report._routing import significant
 
 _LEARNT = 0.02  # above chance, below which nothing has been learnt that layers could be used for
 
@@ -94,14 +93,12 @@ def _signed(value: float) -> str:
 
 def about_routing(routing: ClassRouting) -> list[Statement]:
     """What Figure 3 shows."""
-    real = [significant(d, e) for d, e in zip(routing.difference, routing.standard_error, strict=True)]
     sizes = np.sqrt([np.nanmean(layer**2) for layer in routing.difference])
     third = max(1, len(sizes) // 3)
-    share = float(np.concatenate([layer.ravel() for layer in real]).mean())
     return [
         Statement(
-            f"{share:.0%} of the differences between a class and all samples are beyond three standard errors. "
-            f"Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
+            f"{routing.significant:.0%} of the differences between a class and all samples are beyond three standard "
+            f"errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
             f"{sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",

@@ -7,16 +7,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from verydeep.analysis import ClassRouting
+from verydeep.analysis import NOISE, ClassRouting, is_significant
 from verydeep.errors import UserError, unknown
 from verydeep.report._axes import Array, colour_bar, grid, heat
 from verydeep.report._figure import Look, Theme, drawn
 from verydeep.report._gates import reach
 from verydeep.report._tree import make_tree
 
-NOISE = 3  # standard errors below which a difference may be noise
 _SHOWN = 8  # columns that can be read
 
 
@@ -63,14 +61,9 @@ def choose_classes(routing: ClassRouting, classes: Sequence[str] | None = None) 
     return [routing.classes.index(name) for name in classes]
 
 
-def significant(difference: Array, error: Array) -> NDArray[np.bool_]:
-    """Where a difference is hardly noise."""
-    return np.asarray(np.abs(difference) >= NOISE * error)
-
-
 def _fade(axes: Axes, difference: Array, error: Array, look: Look) -> None:
     """Veil what may be noise; the values below stay as they are."""
-    veil = np.where(significant(difference, error) | ~np.isfinite(difference), np.nan, 1.0)
+    veil = np.where(is_significant(difference, error) | ~np.isfinite(difference), np.nan, 1.0)
     image = axes.images[0]
     axes.imshow(
         np.ma.masked_invalid(veil),
