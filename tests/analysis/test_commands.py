@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_resu
 from verydeep.cli import main
 from verydeep.cli._analyze import chosen_parts, moments, share
 from verydeep.cli._analyze_view import ranges
+from verydeep.cli._prune import Prune, tuning_config
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import from_pretrained
 from verydeep.training import (
+    DistillConfig,
     Interrupted,
     ModelConfig,
     OptimConfig,
@@ -115,7 +118,7 @@ def test_analyze_prints_json_when_asked(run: Run, capsys: pytest.CaptureFixture[
 def test_the_beginning_is_the_networks_own(run: Run) -> None:
     from verydeep.data import load_dataset
 
-    start = moments(run.model, run.config.seed, "highway")["highway, at initialisation"]
+    start = moments(run, "highway")["highway, at initialisation"]
     first = make_model(run.config, load_dataset(run.config.data))
     assert all(torch.equal(a, b) for a, b in zip(start.parameters(), first.parameters(), strict=True))
 
@@ -141,7 +144,8 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
     assert "numbered 0 to 1293" in one_line("analyze", run.path, "--sample", "1294")
     assert "--sample -1" in one_line("analyze", run.path, "--sample=-1")
     assert "samples must be at least 1, got 0" in one_line("analyze", run.path, "--samples", "0")
-    assert "class '" in one_line("analyze", run.path, "--only", "routing", "--samples", "5")
+    assert "expected a folder made by verydeep train" in one_line("analyze", run.path, "--beside", tmp_path / "none")
+    assert not (run.path / "analysis").exists()  # said before the work
     for wrong in ("much", "-1%", "100%", "nan", ""):
         assert "give a share of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
     assert "--lr is for fine-tuning" in one_line("prune", run.path, "--lr", "0.1")
@@ -178,7 +182,8 @@ def test_data_given_in_python_must_be_named(trained: Run, tmp_path: Path, one_li
     assert "fine-tune it there" in one_line("prune", own.path, "--data", "digits", "--fine-tune", "1")
     assert main(["prune", str(own.path), "--data", "digits", "--samples", "200"]) == 0
     report = load_result(tmp_path / "own-pruned" / "prune.npz", PruneReport)
-    assert (report.split, report.test) == ("train", None)
+    assert (report.split, report.test) == ("digits", None)
+    assert Run.load(tmp_path / "own-pruned").measured == {"epoch": 0, "lr": 0.0, "seconds": 0.0}
 
 
 def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,6 +212,48 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
     assert rows["run-pruned"]["test_accuracy"] == pytest.approx(1 - report["test"][1]["error"])
 
 
+def test_what_was_found_is_kept_when_a_later_part_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("no")
+
+    monkeypatch.setattr("verydeep.analysis.lesion_study", fail)
+    assert one_line("analyze", run.path, "--only", "gates,lesions") == "verydeep: no\n"
+    assert load_findings(run.path / "analysis").gates is not None
+
+
+def test_other_data_is_named_in_what_is_found(run: Run) -> None:
+    assert main(["analyze", str(run.path), "--data", "digits", "--only", "lesions,routing", "--samples", "7"]) == 0
+    summary = json.loads((run.path / "analysis" / "summary.json").read_text())
+    assert (summary["source"], summary["samples"]) == ("digits", 7)
+    found = load_findings(run.path / "analysis")
+    assert found.lesions is not None
+    assert found.lesions.split == "digits"
+    assert found.routing is not None
+    assert len(found.routing.classes) < 10  # seven samples cannot have all
+
+
+def test_a_pruned_network_never_began(run: Run) -> None:
+    assert main(["prune", str(run.path), "--tolerance", "3%", "--samples", "50"]) == 0
+    folder = run.path.with_name("run-pruned")
+    assert main(["analyze", str(folder), "--only", "flow", "--samples", "50"]) == 0
+    names = [flow.name for flow in load_findings(folder / "analysis").flow]
+    assert names == ["highway, trained", "plain, at initialisation"]
+
+
+def test_the_folder_may_be_here_and_brackets_are_no_markup(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = run.path.rename(run.path.with_name("run[big]"))
+    monkeypatch.chdir(here)
+    for command in (["prune", ".", "--samples", "20"], ["eval", "."], ["analyze", ".", "--only", "gates"]):
+        assert main(command) == 0
+    assert main(["eval", str(here)]) == 0
+    assert f"are in {here}" in capsys.readouterr().out
+    assert (here.parent / "run[big]-pruned" / "prune.json").exists()
+
+
 def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["prune", str(run.path), "--tolerance", "0.9", "--split", "train", "--samples", "50"]
     assert main([*command, "--folder", str(tmp_path / "small")]) == 0
@@ -229,6 +276,32 @@ def test_what_is_left_trains_on(run: Run, tmp_path: Path, capsys: pytest.Capture
     assert report["tuned"]["error"] == pytest.approx((tuned.model(test.x).argmax(1) != test.y).double().mean().item())
     smaller = run.model(test.x, closed=set(report["removed"]))
     assert not torch.equal(tuned.model(test.x), smaller)
+
+
+def test_fine_tuning_that_was_stopped_leaves_what_pruning_found(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise Interrupted(run)
+
+    monkeypatch.setattr("verydeep.training.train", stop)
+    folder = tmp_path / "tuned"
+    assert main(["prune", str(run.path), "--samples", "50", "--fine-tune", "1", "--folder", str(folder)]) == 130
+    assert load_result(folder / "prune.npz", PruneReport).tuned is None
+
+
+def test_fine_tuning_that_diverges_leaves_what_pruning_found(run: Run, tmp_path: Path) -> None:
+    folder, diverge = tmp_path / "tuned", ["--fine-tune", "1", "--lr", "1e38"]
+    assert main(["prune", str(run.path), "--samples", "50", *diverge, "--folder", str(folder)]) == 0
+    assert Run.load(folder).summary["status"] == "diverged"  # type: ignore[index]
+    assert load_result(folder / "prune.npz", PruneReport).tuned is None
+
+
+def test_fine_tuning_takes_no_hints_again(run: Run) -> None:
+    taught = DistillConfig(teacher="somewhere", hint_epochs=3, hint="conv2", guided="highway5")
+    config = replace(run.config, epochs=9, distill=taught)
+    tuning = tuning_config(Run(run.path, config), Prune(run.path, fine_tune=2))
+    assert tuning.distill == replace(taught, hint_epochs=0)
 
 
 def test_fine_tuning_that_was_stopped_goes_on_to_the_same_weights(run: Run, tmp_path: Path) -> None:

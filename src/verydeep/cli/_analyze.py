@@ -66,20 +66,24 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = tyro.cli(Analyze, prog="verydeep analyze", args=arguments)
     parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
-    from verydeep.analysis import save_findings
+    import torch
+
     from verydeep.cli._analyze_view import print_findings, summarise
     from verydeep.files import write_whole
     from verydeep.training import Run, load_data
 
+    torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
-    model = weights_so_far(run)
+    weights_so_far(run)
+    beside = Run.load(options.beside) if options.beside is not None else None
+    if beside is not None:
+        weights_so_far(beside)
     data = some_of(load_data(run, options.data, options.split, options.root), options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples looked at are numbered 0 to {len(data) - 1}")
-    found = _analyse(options, run, model, data, parts, tolerance)
     folder = options.out or run.path / "analysis"
-    save_findings(found, folder)
-    summary = summarise(run, options.split, len(data), found)
+    found = _analyse(options, run, beside, data, parts, tolerance, folder)
+    summary = summarise(run, options.data, options.split, len(data), found)
     write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:
@@ -88,13 +92,15 @@ def main(arguments: list[str]) -> None:
         print_findings(found, folder)
 
 
-def _analyse(options: Analyze, run: Run, model: Network, data: Split, parts: list[str], tolerance: float) -> Findings:
-    """Every part that is asked for, each with a bar of its own."""
+def _analyse(
+    options: Analyze, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
+) -> Findings:
+    """Every part that is asked for, each with a bar of its own, and saved as soon as it is there."""
     from verydeep import analysis
     from verydeep.cli._progress import bar
     from verydeep.training import RunData
 
-    where = options.split
+    model, where = run.model, name_of_data(options.data, options.split)
     group = max(1, model.highway_depth // 50)  # comparing every layer with every other takes too long in deeper ones
 
     def depth(progress: Progress | None) -> DepthUsage:
@@ -107,27 +113,24 @@ def _analyse(options: Analyze, run: Run, model: Network, data: Split, parts: lis
         "routing": lambda progress: analysis.class_routing(model, data, RunData.load(run).classes, progress=progress),
         "lesions": lambda progress: analysis.lesion_study(model, data, where, progress),
         "usage": depth,
-        "flow": lambda progress: _flow(run, options.beside, data),
+        "flow": lambda progress: _flow(run, beside, data),
         "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress),
     }
     found = {}
     for part in parts:
         with bar(PARTS[part]) as progress:
             found[part] = steps[part](progress)
+        analysis.save_findings(analysis.Findings(**{part: found[part]}), folder)
     return analysis.Findings(**found)
 
 
-def _flow(run: Run, beside: Path | None, data: Split) -> tuple[SignalFlow, ...]:
+def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
     """Signals in the network before and after training, and the same in a plain network or in another run's."""
-    from verydeep.training import Run
-
     few = some_of(data, _FLOW_SAMPLES)
-    networks = moments(run.model, run.config.seed, _label(run.model, run))
+    networks = moments(run, _label(run))
     if beside is not None:
-        other = Run.load(beside)
-        label = _label(weights_so_far(other), other)
-        label = other.path.name if label == _label(run.model, run) else label
-        networks |= moments(other.model, other.config.seed, label)
+        label = _label(beside)
+        networks |= moments(beside, beside.path.resolve().name if label == _label(run) else label)
     else:
         networks |= plain_beside(run.model, run.config.seed)
     from verydeep.analysis import signal_flow
@@ -135,14 +138,17 @@ def _flow(run: Run, beside: Path | None, data: Split) -> tuple[SignalFlow, ...]:
     return tuple(signal_flow(network, few, name) for name, network in networks.items())
 
 
-def moments(model: Network, seed: int, label: str) -> dict[str, Network]:
-    """A network as it was when its training began, and as it is."""
+def moments(run: Run, label: str) -> dict[str, Network]:
+    """A network as it was when its training began, if its seed says that, and as it is."""
     import torch
 
     from verydeep.models import build
 
-    torch.manual_seed(seed)
-    return {f"{label}, at initialisation": build(model.config), f"{label}, trained": model}
+    began = {}
+    if "model" not in run.facts.get("own", ()):
+        torch.manual_seed(run.config.seed)
+        began = {f"{label}, at initialisation": build(run.model.config)}
+    return began | {f"{label}, trained": run.model}
 
 
 def plain_beside(model: Network, seed: int) -> dict[str, Network]:
@@ -159,8 +165,8 @@ def plain_beside(model: Network, seed: int) -> dict[str, Network]:
     return {"plain, at initialisation": build(replace(model.config, kind="plain"))}
 
 
-def _label(model: Network, run: Run) -> str:
-    return str(getattr(model.config, "kind", run.config.model.name))
+def _label(run: Run) -> str:
+    return str(getattr(run.model.config, "kind", run.config.model.name))
 
 
 def _draw(found: Findings, folder: Path) -> None:
@@ -189,6 +195,11 @@ def share(text: str) -> float:
     if not 0 <= value < 1:
         raise UserError(f"--tolerance {text}: give a share of accuracy such as 0.1% or 0.001, from 0 to below 100%")
     return value
+
+
+def name_of_data(source: str | None, split: str) -> str:
+    """What results call the samples they are of: a part of the run's data, or the name of other data."""
+    return split if source is None else Path(source).stem
 
 
 def some_of(split: Split, samples: int | None) -> Split:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _IMPORTANT = 10  # layers in the table
 
 
-def summarise(run: Run, split: str, samples: int, found: Findings) -> dict[str, Any]:
-    """Everything in numbers that fit into a page, for JSON."""
-    summary: dict[str, Any] = {"run": str(run.path), "split": split, "samples": samples}
+def summarise(run: Run, source: str | None, split: str, samples: int, found: Findings) -> dict[str, Any]:
+    """Everything in numbers that fit into a page, for JSON; without a source, the data is the run's own."""
+    summary: dict[str, Any] = {"run": str(run.path), "source": source, "split": split, "samples": samples}
     summary["observations"] = asdict(found.observations)
     if found.lesions is not None:
         lesions = found.lesions
@@ -48,8 +48,9 @@ def print_findings(found: Findings, folder: Path) -> None:
         console.print(_important(found.lesions))
     console.print(_observations(found.observations))
     for line in _lines(found):
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print(f"summary.json and the results are in {folder}", highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    words = f"summary.json and the results are in {folder}"
+    console.print(words, highlight=False, markup=False, soft_wrap=True)
 
 
 def _lines(found: Findings) -> list[str]:

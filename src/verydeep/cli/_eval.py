@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
     name = data.name if options.data is None else Path(options.data).stem
     result = _described(run, name, options, found)
     folder = options.out or run.path / "eval" / f"{name}-{options.split}"
-    title = f"{run.path.name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
+    title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
     write_whole(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
         plot_confusion(found, folder / f"confusion.{suffix}", title)
@@ -72,14 +72,15 @@ def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
     from verydeep.cli._console import console
 
     if run.summary is None:
-        console.print(f"{run.path} has not finished: these are its weights so far", highlight=False)
+        console.print(f"{run.path} has not finished: these are its weights so far", highlight=False, markup=False)
     table = _classes(found, console.width)
     console.print(table)
     if len(table.columns) == 3:
         console.print(_worst(found))
     what = f"{found.samples:,} samples of {name}"
-    console.print(f"{what}: loss {found.loss:.4g}, accuracy {found.accuracy:.2%}", highlight=False)
-    console.print(f"evaluation.json, confusion.png and confusion.svg are in {folder}", highlight=False, soft_wrap=True)
+    console.print(f"{what}: loss {found.loss:.4g}, accuracy {found.accuracy:.2%}", highlight=False, markup=False)
+    words = f"evaluation.json, confusion.png and confusion.svg are in {folder}"
+    console.print(words, highlight=False, markup=False, soft_wrap=True)
 
 
 def _classes(found: Confusion, width: int) -> Table:

@@ -48,14 +48,17 @@ class Prune:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = tyro.cli(Prune, prog="verydeep prune", args=arguments)
+    import torch
+
     from verydeep.cli._analyze import share, weights_so_far
     from verydeep.training import Interrupted, Run, refuse_taken
 
     tolerance = share(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
+    torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
-    folder = options.folder or run.path.with_name(f"{run.path.name}-pruned")
+    folder = options.folder or _beside(run.path)
     refuse_taken(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
     model = weights_so_far(run)
@@ -68,22 +71,34 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _beside(run: Path) -> Path:
+    """RUN-pruned, also where RUN is written as . or .."""
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}-pruned")
+
+
 def _prune(
     options: Prune, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.training import derive_run, derived_config, make_report, train
+    from verydeep.cli._analyze import name_of_data
+    from verydeep.training import Interrupted, derive_run, derived_config, make_report, train
 
     chosen, test = _data(options, run)
-    usage = _usage(model, chosen, tolerance, _split(options, run))
+    usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, chosen, test)
     if tuning is None:
         derive_run(run, folder, smaller, "pruned", _metrics(report))
     else:
         config, quiet = derived_config(tuning, smaller), make_report(options.json)
-        tuned = train(config, folder, model=smaller, root=options.root, report=quiet)
-        report = replace(report, tuned=None if test is None else evaluate_model(tuned.model, test))
+        try:
+            tuned = train(config, folder, model=smaller, root=options.root, report=quiet)
+        except Interrupted:
+            _save(report, run, folder)
+            raise
+        if test is not None and (folder / "model.safetensors").exists():  # not there if it diverged at once
+            report = replace(report, tuned=evaluate_model(tuned.model, test))
     _save(report, run, folder)
     return report
 
@@ -128,17 +143,18 @@ def tuning_config(run: Run, options: Prune) -> TrainConfig:
     lr = config.optim.lr / 10 if options.lr is None else options.lr
     optim = replace(config.optim, lr=lr)
     assert options.fine_tune is not None
-    return replace(config, optim=optim, schedule=ScheduleConfig("cosine"), epochs=options.fine_tune, patience=None)
+    distill = replace(config.distill, hint_epochs=0)  # hints are for the first epochs of a network
+    schedule = ScheduleConfig("cosine")
+    return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=None)
 
 
 def _metrics(report: PruneReport) -> dict[str, Any]:
     """What the new run's only line of metrics says."""
-    chosen = report.chosen[1]
-    metrics = {"loss": chosen.loss, "accuracy": chosen.accuracy}
-    if report.split == "valid":
-        metrics |= {"valid_loss": chosen.loss, "valid_accuracy": chosen.accuracy}
-    if report.test is not None:
-        metrics |= {"test_loss": report.test[1].loss, "test_accuracy": report.test[1].accuracy}
+    found = {"test": report.test} | ({report.split: report.chosen} if report.split in ("train", "valid") else {})
+    metrics: dict[str, Any] = {}
+    for split, scores in found.items():
+        if scores is not None:
+            metrics |= {f"{split}_loss": scores[1].loss, f"{split}_accuracy": scores[1].accuracy}
     return metrics
 
 
@@ -165,7 +181,7 @@ def _print(options: Prune, report: PruneReport, folder: Path) -> None:
     for row in _rows(report):
         table.add_row(*row)
     console.print(table)
-    console.print(f"the smaller network is the run {folder}", highlight=False, soft_wrap=True)
+    console.print(f"the smaller network is the run {folder}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:

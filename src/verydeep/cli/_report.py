@@ -17,6 +17,9 @@ _NO_HIGHWAYS = "This network has no highway layers, so there are no gates to loo
 _NO_WEIGHTS = "There are no weights to look at: no epoch has been completed without diverging."
 _STALE = "Training went on after the analysis: the figures below the curves are of earlier weights."
 _OWN = "This network is a module of its own, so only a program can look inside it (verydeep.analysis)."
+_OWN_DATA = (
+    "It was trained on data given in Python: verydeep analyze RUN --data PATH looks inside, then make this page."
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     if replace(found, prune=None) == Findings():  # pruning alone says too little
         if run.model.highway_depth == 0:
             return None, _NO_HIGHWAYS
+        if "dataset" in run.facts.get("own", ()):
+            return None, _OWN_DATA
         from verydeep.cli import _analyze
 
         _analyze.main([str(run.path), *(() if root is None else ("--root", str(root)))])
