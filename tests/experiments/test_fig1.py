@@ -199,8 +199,17 @@ def test_the_recommended_gate_bias_opens_as_many_layers_as_the_best_had(tmp_path
 def test_the_recommended_gate_bias_stays_within_what_was_searched(best: int) -> None:
     rows = [replace(row, good={10: 5}, settings={10: 5}) for row in open_layers([], 1)]
     rows[best] = replace(rows[best], settings={10: 20}, good={10: 20})
+    rows[3] = replace(rows[3], settings={10: 30}, good={10: 29})  # good, but not beside the best
     assert set(recommended_gate_bias(rows)) == {10, 20, 50, 100, 200, 500, 1000}
-    assert all(-10 <= low <= high <= -1 for low, high in recommended_gate_bias(rows).values())
+    found = recommended_gate_bias(rows)
+    assert all(-10 <= low <= high <= -1 for low, high in found.values())
+    assert recommended_gate_bias([replace(row, settings={10: 30}, good={10: 10}) for row in rows])[100] == (-10, -1)
+    rows[2] = replace(rows[2], settings={10: 40}, good={10: 40})
+    rows[1] = replace(rows[1], settings={10: 40}, good={10: 14})
+    if best:
+        low, high = recommended_gate_bias(rows)[100]
+        assert 100 / (1 + math.exp(-low)) == pytest.approx(0.03)
+        assert 100 / (1 + math.exp(-high)) == pytest.approx(1.0)
 
 
 def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(

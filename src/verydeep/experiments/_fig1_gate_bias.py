@@ -10,6 +10,7 @@ from verydeep.experiments._fig1_results import Results
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)
 _BOUNDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 _ENOUGH = 20  # settings, before a share means anything
+_CHANCE = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,21 @@ def open_layers(found: Sequence[Results], epochs: int) -> list[OpenLayers]:
 
 
 def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, float]]:
-    """By depth, the gate biases that start with as many open layers as the best did; empty while little was trained.
+    """By depth, between which gate biases settings do well: better than chance; empty while little was trained.
 
-    That the number of open layers counts, and not the depth, is what the study can show for its own depths; beyond them
-    it is a guess. The bias stays between -10 and -1, as in the search.
+    These are the best row and its neighbours as far as they reach. That the number of open layers counts, whatever the
+    depth, is what the study can show for its own depths; beyond them it is a guess. The bias stays between -10 and -1,
+    as in the search.
     """
-    tried = [row for row in rows if sum(row.settings.values()) >= _ENOUGH]
-    if not tried:
+    shares = [row.share if sum(row.settings.values()) >= _ENOUGH else 0.0 for row in rows]
+    if not any(shares):
         return {}
-    best = max(tried, key=lambda row: row.share)
-    return {depth: (_gate_bias(depth, best.low), _gate_bias(depth, best.high)) for depth in DEPTHS}
+    first = last = shares.index(max(shares))
+    while first > 0 and shares[first - 1] >= _CHANCE:
+        first -= 1
+    while last + 1 < len(rows) and shares[last + 1] >= _CHANCE:
+        last += 1
+    return {depth: (_gate_bias(depth, rows[first].low), _gate_bias(depth, rows[last].high)) for depth in DEPTHS}
 
 
 def _ranked(result: Results, epochs: int) -> list[tuple[float, float]]:

@@ -110,10 +110,10 @@ def _gate_bias(rows: Sequence[OpenLayers], epochs: int) -> str:
         "",
         "![Every setting over its gate bias, and over how many layers start open](gate-bias.png)",
         "",
-        "The best of these rows as a gate bias, beyond 100 layers a guess; beside it what "
-        "`verydeep.nn.suggest_gate_bias` says.",
+        "The rows around the best that are better than chance, as a gate bias; beyond 100 layers a guess. Beside it "
+        "what `verydeep.nn.suggest_gate_bias` says.",
         "",
-        "| depth | best | suggested |",
+        "| depth | good | suggested |",
         "|---|---|---|",
     ]
     for depth, (low, high) in found.items():
