@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from verydeep import kernels
 from verydeep.errors import UserError
-from verydeep.nn import HighwayConv1d, HighwayConv2d, HighwayConv3d, HighwayLinear
+from verydeep.nn import HighwayConv1d, HighwayConv2d, HighwayConv3d, HighwayLinear, HighwayStack
 
 CASES: dict[str, tuple[Callable[..., nn.Module], tuple[int, ...]]] = {
     "linear": (lambda **k: HighwayLinear(9, **k), (5, 9)),
@@ -201,3 +201,43 @@ def test_importing_the_layers_loads_no_compiler() -> None:
     assert (
         python("import sys, verydeep.nn; print('llvmlite' in sys.modules, 'numba' in sys.modules)") == "False False\n"
     )
+
+
+def tanh(x: Tensor) -> Tensor:
+    """Not torch's, though of that name."""
+    return 1.7159 * torch.tanh(x * 2 / 3)
+
+
+@cases
+def test_an_activation_is_known_by_what_it_is_and_not_by_its_name(case: str) -> None:
+    make, shape = CASES[case]
+    layer, x = make(activation=tanh, backend="auto"), torch.randn(shape)
+    with patch("verydeep.nn._affine._WORTH", 0):
+        assert calls(lambda: layer(x)) == 0
+        assert calls(lambda: make(activation=torch.nn.functional.relu)(x)) == 1
+    stack, plain = (HighwayStack(8, 3, tanh, backend=backend) for backend in ("auto", "reference"))
+    plain.load_state_dict(stack.state_dict())
+    assert torch.equal(stack(torch.ones(2, 8)), plain(torch.ones(2, 8)))
+
+
+@pytest.mark.parametrize("trained", ["block.bias", "gate.bias", "gate.weight"])
+@cases
+def test_some_parameters_alone_can_be_trained(case: str, trained: str) -> None:
+    fused, plain, x = twins(case)
+    for layer in (fused, plain):
+        layer.requires_grad_(False)
+        layer.get_parameter(trained).requires_grad_()
+        layer(x).square().sum().backward()
+    torch.testing.assert_close(
+        fused.get_parameter(trained).grad, plain.get_parameter(trained).grad, rtol=1e-4, atol=1e-4
+    )
+
+
+@cases
+def test_hooks_may_keep_what_is_saved_in_another_order(case: str) -> None:
+    fused, plain, x = twins(case)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.contiguous().clone(), lambda t: t):
+        fused(x).square().sum().backward()
+    plain(x).square().sum().backward()
+    for a, b in zip(fused.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)

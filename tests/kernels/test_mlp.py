@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from verydeep import kernels
+from verydeep.models import create_model
 from verydeep.nn import HighwayStack, PlainStack
 
 KINDS = ("plain", "coupled", "independent")
@@ -158,3 +159,10 @@ def test_a_second_derivative_is_refused_with_a_reason() -> None:
     y = network(torch.randn(4, 32)).sum()
     with pytest.raises(RuntimeError, match='backend="reference"'):
         torch.autograd.grad(y, [network.last.weight], create_graph=True)
+
+
+def test_a_layer_may_be_closed_twice() -> None:
+    model = create_model("highway-mlp", depth=3)
+    x = torch.randn(2, 1, 28, 28)
+    assert torch.equal(model(x, closed=[0, 1, 1]), model(x, closed={0, 1}))
+    assert torch.equal(model(x, closed=[1, 1]), model(x, closed={1}))

@@ -175,6 +175,37 @@ def test_importing_layers_compiles_nothing_and_loads_no_compiler() -> None:
     assert run("import sys, verydeep.nn; print('llvmlite' in sys.modules)").strip() == "False"
 
 
-def test_the_code_of_kernels_is_found_by_their_sources_and_the_processor() -> None:
-    assert _compile._folder().parent.name == "kernels"
-    assert _compile._folder() == _compile._folder()
+def test_the_code_of_kernels_is_found_by_their_sources_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of either gives other code, and none gives the same."""
+    make = _compile._folder.__wrapped__  # what is remembered would hide it
+    before = make()
+    assert make() == before
+    with monkeypatch.context() as changed:
+        changed.setattr("verydeep.kernels._compile.llvm.get_host_cpu_name", lambda: "another")
+        assert make() != before
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "read_bytes", lambda path: path.name.encode() + b"another")
+        assert make() != before
+
+
+def test_a_user_without_a_home_computes_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
+    path = _compile._folder.__wrapped__() / "kernel.o"
+    _compile._keep(path, b"code")
+    assert _compile._read(path) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_torch_s_default_type_is_no_concern_of_kernels(dtype: torch.dtype) -> None:
+    defaults = f"torch.set_default_dtype({dtype})\n"
+    code = STEP.replace("y = module(x)", defaults + "y = module(x)")
+    run(code.replace("reference = HighwayStack", "torch.set_default_dtype(torch.float32)\nreference = HighwayStack"))
+
+
+def test_torch_s_default_device_is_no_concern_of_kernels() -> None:
+    code = STEP.replace("y = module(x)", "torch.set_default_device('meta')\ny = module(x)")
+    run(code.replace("reference = HighwayStack", "torch.set_default_device('cpu')\nreference = HighwayStack"))

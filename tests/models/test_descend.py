@@ -130,3 +130,45 @@ def test_wrong_input_is_refused() -> None:
         make().descend(x[:, :3], y, scale)
     with pytest.raises(IndexError, match="out of bounds"):
         make().descend(x, y + 1, scale)
+
+
+class Doubled(torch.nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+class Louder(MLP):
+    def forward(self, *arguments: Any) -> Tensor:
+        return 2 * super().forward(*arguments)
+
+
+def another_classifier(model: MLP) -> MLP:
+    model.classifier = Doubled(9, 10)
+    return model
+
+
+def two_classifiers(model: MLP) -> MLP:
+    model.classifier = torch.nn.Sequential(torch.nn.Linear(9, 9), torch.nn.Linear(9, 10))  # type: ignore[assignment]
+    return model
+
+
+def louder(model: MLP) -> MLP:
+    return Louder(model.config)
+
+
+def tied(_model: MLP) -> MLP:
+    model = create_model("highway-mlp", depth=4, width=32, input_shape=(4, 8), classes=32)
+    assert isinstance(model, MLP)
+    model.classifier.weight = model.input.weight
+    return model
+
+
+@pytest.mark.parametrize("change", [another_classifier, two_classifiers, louder, tied])
+def test_networks_that_were_changed_are_taken_as_they_are(change: Callable[[MLP], MLP], calls: list[int]) -> None:
+    model = change(make())
+    assert_same(by_descent(model, *batch()), by_autograd(copy.deepcopy(model), *batch()))
+    assert not calls
+    x = batch()[0].flatten(1)
+    plain = model.classifier(model.stack(torch.tanh(model.input(x))))
+    factor = 2 if change is louder else 1
+    torch.testing.assert_close(model(batch()[0]), factor * plain)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from verydeep.errors import UserError
-from verydeep.models import ConvConfig, Highways, build, create_model, list_models
+from verydeep.models import ConvConfig, Highways, build, create_model, list_models, multiply_adds
 from verydeep.nn import HighwayConv2d, Maxout, parameter_groups, suggest_gate_bias
 
 # Counted from the published layer lists, independently of this code.
@@ -186,3 +186,10 @@ def test_everything_inferred_says_so_in_its_card() -> None:
 def test_cards_are_plain_data() -> None:
     rows = json.loads(json.dumps([vars(card) for card in MODELS]))
     assert {row["published"] for row in rows if row["name"] == "highway-b"} == {"92.46 (92.28 ± 0.16)"}
+
+
+def test_counting_leaves_every_module_in_its_mode() -> None:
+    model = create_model("highway-mlp", depth=3).train()
+    model.stack.eval()  # type: ignore[union-attr]
+    multiply_adds(model)
+    assert [model.training, model.stack.training, model.classifier.training] == [True, False, True]  # type: ignore[union-attr]

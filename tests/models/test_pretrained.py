@@ -1,5 +1,6 @@
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import nn
 
 from verydeep.errors import UserError
 from verydeep.models import create_model, from_pretrained, load_weights, save_pretrained, save_weights
+from verydeep.models._layers import Conv, Dense, Dropout, Pool
 
 
 @pytest.mark.parametrize(
@@ -64,10 +66,18 @@ def test_weights_that_do_not_fit_are_named(saved: Path) -> None:
     assert "input.bias is (7,) instead of (50,)" in message
 
 
+def test_weights_of_another_kind_of_number_are_refused(saved: Path) -> None:
+    weights = load_file(saved / "model.safetensors")
+    weights["input.bias"] = weights["input.bias"].long()
+    save_file(weights, saved / "model.safetensors")
+    assert "input.bias holds int64" in refused(saved)
+
+
 def test_a_config_that_cannot_be_right_is_refused(saved: Path) -> None:
     config = json.loads((saved / "config.json").read_text())
     for change, words in (
         ({"architecture": "MLPConfg"}, "did you mean 'MLPConfig'?"),
+        ({"architecture": []}, "unknown architecture"),
         ({"config": config["config"] | {"depht": 3}}, "unknown key"),
         ({"config": config["config"] | {"depth": None}}, "depth: expected int"),
         ({"config": {}}, "missing 'kind'"),
@@ -136,3 +146,18 @@ def test_tied_weights_of_a_module_of_one_s_own_are_saved_and_come_back(tmp_path:
 def test_only_networks_are_saved_as_pretrained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="Linear is not one of our networks"):
         save_pretrained(nn.Linear(2, 2), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (lambda: Conv(16, stride=0), "stride of a Conv must be at least 1, got 0"),
+        (lambda: Conv(16, padding=-1), "padding of a Conv must be at least 0"),
+        (lambda: Pool(0), "size of a Pool must be at least 1"),
+        (lambda: Dropout(1.5), "share from 0 to below 1, got 1.5"),
+        (lambda: Dense(10, pieces=0), "pieces of a Dense must be at least 1"),
+    ],
+)
+def test_layers_that_cannot_be_are_refused(layer: Callable[[], object], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        layer()

@@ -113,9 +113,13 @@ def _folder() -> Path:
 
 
 def _cache() -> Path:
-    """The user's cache."""
+    """The user's cache; for a user without a home, a place where nothing can be kept."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache")

@@ -45,7 +45,7 @@ def highway_conv_backward(
     dy: Tensor, x: Tensor, z: Tensor, weight: Tensor, activation: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of x, weight and bias."""
-    dy, x = _channels_last(dy), _channels_last(x)
+    dy, x, z = _channels_last(dy), _channels_last(x), _channels_last(z)  # hooks may keep z in another order
     dx = torch.empty_like(x)
     return dx, *Layer(x.shape, weight, activation).backward(dy, x, z, dx)
 

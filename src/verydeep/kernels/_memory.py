@@ -21,7 +21,7 @@ def borrow(numbers: int) -> Tensor:
     The system would take large blocks back and hand them out again page by page, at a tenth of a deep network's step.
     """
     if numbers == 0:
-        return torch.empty(0)
+        return _floats(0)
     block = _take(numbers + _SLACK)
     array = block.numpy()[:numbers]
     weakref.finalize(array, _returned.put, block).atexit = False
@@ -36,12 +36,17 @@ def _take(numbers: int) -> Tensor:
         fitting = [i for i, block in enumerate(_free) if numbers <= block.numel() <= 2 * numbers]
         if fitting:
             return _free.pop(min(fitting, key=lambda i: _free[i].numel()))
-    return torch.empty(numbers)
+    return _floats(numbers)
 
 
 def work_space(numbers: int) -> Tensor:
     """Room for one kernel call, a thread's own: the same memory at every call."""
     room: Tensor | None = getattr(_own, "room", None)
     if room is None or room.numel() < numbers + _SLACK:
-        room = _own.room = torch.empty(numbers + _SLACK)
+        room = _own.room = _floats(numbers + _SLACK)
     return room
+
+
+def _floats(numbers: int) -> Tensor:
+    """What kernels write, whatever type and device the user has made torch's defaults."""
+    return torch.empty(numbers, dtype=torch.float32, device="cpu")

@@ -165,7 +165,7 @@ def descend_mlp(
     logits, kept = mlp.forward(x)
     logs = logits.log_softmax(1)
     loss, weight = _aten.nll_loss_forward.default(logs, y, None, _SUM, _IGNORED)
-    d_logs = _aten.nll_loss_backward.default(torch.tensor(scale), logs, y, None, _SUM, _IGNORED, weight)
+    d_logs = _aten.nll_loss_backward.default(logs.new_tensor(scale), logs, y, None, _SUM, _IGNORED, weight)
     d_logits = _aten._log_softmax_backward_data.default(d_logs, logs, 1, torch.float32)
     return loss, logits, mlp.backward(d_logits, kept, torch.get_num_threads(), x)
 

@@ -75,7 +75,7 @@ class Stack:
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The output, and what is kept."""
         x, plan = x.contiguous(), self.plan(x.shape[0], torch.get_num_threads())
-        y, kept = torch.empty(x.shape[0], self.width if self.ends is None else self.ends.classes), borrow(plan.kept)
+        y, kept = x.new_empty(x.shape[0], self.width if self.ends is None else self.ends.classes), borrow(plan.kept)
         make = self._keep_all if self.segment == 1 else self._keep_some
         size = 0 if self.segment == 1 else (1 + self.maps) * self.width * plan.longest
         size += 0 if self.ends is None else self.ends.room(plan.longest)
@@ -94,7 +94,7 @@ class Stack:
         With a first layer, whose input x was, those by weight and bias of the stack, of that layer and the classifier.
         """
         dy, plan = dy.contiguous(), self.plan(dy.shape[0], threads)
-        below = torch.empty(dy.shape) if x is None else x.contiguous()  # dx, or the first layer's input
+        below = dy.new_empty(dy.shape) if x is None else x.contiguous()  # dx, or the first layer's input
         sums = [self._sums() for _ in plan.threads]
         size = self._room(plan)
         rooms = work_space(size * len(plan.threads)).data_ptr()
@@ -123,7 +123,7 @@ class Stack:
     def states(self, kept: Tensor, batch: int) -> Tensor:
         """The inputs of all layers and the output of the last, from what was kept: `(layer + 1, batch, block)`."""
         plan = self.plan(batch, torch.get_num_threads())
-        result = torch.empty(self.open + 1, batch, self.width)
+        result = kept.new_empty(self.open + 1, batch, self.width)
         for chunk in (chunk for chunks in plan.threads for chunk in chunks):
             rows, size = slice(chunk.first, chunk.first + chunk.samples), self.open * plan.stride
             flat = kept[chunk.start : chunk.start + (size + self.width) * chunk.lead].view(-1, chunk.lead)

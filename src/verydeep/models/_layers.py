@@ -29,6 +29,10 @@ class Conv:
     stride: int = 1
     pieces: int = 1
 
+    def __post_init__(self) -> None:
+        _check(self, 1, "channels", "kernel", "stride", "pieces")
+        _check(self, 0, "padding")
+
 
 @dataclass(frozen=True)
 class Highways:
@@ -45,12 +49,19 @@ class Pool:
     stride: int = 2
     how: Literal["max", "mean"] = "max"
 
+    def __post_init__(self) -> None:
+        _check(self, 1, "size", "stride")
+
 
 @dataclass(frozen=True)
 class Dropout:
     """Dropout of single values with probability `p`."""
 
     p: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p < 1:
+            raise UserError(f"dropout is a share from 0 to below 1, got {self.p}")
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,18 @@ class Dense:
     units: int
     pieces: int = 1
 
+    def __post_init__(self) -> None:
+        _check(self, 1, "units", "pieces")
+
 
 Layer = Conv | Highways | Pool | Dropout | Dense
+
+
+def _check(layer: object, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(layer, name)
+        if value is not None and value < least:
+            raise UserError(f"{name} of a {type(layer).__name__} must be at least {least}, got {value}")
 
 
 @dataclass(frozen=True)

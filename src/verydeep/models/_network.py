@@ -25,7 +25,7 @@ class Network(nn.Module):
 
     def checkpoint_activations(self) -> None:
         """From now on keep few activations and compute the others again in the backward pass."""
-        raise UserError(f"a {type(self).__name__} cannot recompute activations; only convolutional networks can")
+        raise UserError(f"a {type(self).__name__} cannot recompute activations")
 
     @property
     def input_shape(self) -> tuple[int, ...]:

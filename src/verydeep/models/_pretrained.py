@@ -65,9 +65,10 @@ def read_architecture(directory: str | Path) -> Config:
     saved = read_json(path, "expected a folder made by save_pretrained")
     if saved.get("format") != FORMAT:
         raise UserError(f"{path} is not a model configuration of format {FORMAT}; was it saved by another version?")
-    if saved.get("architecture") not in CONFIGS:
-        raise unknown(f"architecture in {path}", saved.get("architecture"), CONFIGS)
-    return from_dict(CONFIGS[saved["architecture"]], saved.get("config"), f"{path}: config")
+    name = saved.get("architecture")
+    if not isinstance(name, str) or name not in CONFIGS:
+        raise unknown(f"architecture in {path}", name, CONFIGS)
+    return from_dict(CONFIGS[name], saved.get("config"), f"{path}: config")
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
@@ -83,6 +84,11 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         f"{name} is {tuple(weights[name].shape)} instead of {tuple(expected[name].shape)}"
         for name in expected
         if name in weights and weights[name].shape != expected[name].shape
+    ]
+    problems += [
+        f"{name} holds {str(weights[name].dtype).removeprefix('torch.')}"
+        for name in expected
+        if name in weights and weights[name].is_floating_point() != expected[name].is_floating_point()
     ]
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""

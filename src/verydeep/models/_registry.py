@@ -83,11 +83,12 @@ def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
     if x is None:
         assert isinstance(model, Network)
         x = torch.zeros(1, *model.input_shape, device=device)
-    training = model.training
+    training = [module for module in model.modules() if module.training]
     counter = FlopCounterMode(display=False)
     try:
         with counter, torch.no_grad():
             model.eval()(x)
     finally:
-        model.train(training)
+        for module in training:
+            module.training = True
     return int(counter.get_total_flops()) // 2

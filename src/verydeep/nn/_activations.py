@@ -44,6 +44,11 @@ def resolve_activation(activation: str | Activation) -> Activation:
     return activation
 
 
+def is_tanh_or_relu(activation: Activation) -> bool:
+    """Whether it is one of those that kernels know: torch's own function, and not another of that name."""
+    return any(activation is known for known in (torch.tanh, torch.relu, F.tanh, F.relu))
+
+
 def activation_name(activation: Activation) -> str:
     """The name a resolved activation goes by, or the callable's own."""
     if (name := _NAMES.get(id(activation))) is not None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from verydeep import kernels
 from verydeep.errors import unknown
-from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._activations import Activation, activation_name, is_tanh_or_relu, resolve_activation
 from verydeep.nn._backend import Backend, check_backend, is_fused
 from verydeep.nn._init import init_weight
 from verydeep.nn._layer import HighwayLayer
@@ -81,7 +81,7 @@ class AffineHighway(HighwayLayer):
         return self._fused(x, x_hat)
 
     def _is_fused(self, x: Tensor, x_hat: Tensor) -> bool:
-        known = activation_name(self.activation) in ("relu", "tanh") and self.gate_activation is torch.sigmoid
+        known = is_tanh_or_relu(self.activation) and self.gate_activation is torch.sigmoid
         return is_fused(self.backend, known, [x_hat, x, self.block.weight, self.gate.weight], _WORTH)
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class HighwayConv2d(_HighwayConv):
         if self.kernel_size != 3 or x_hat is not x or not kernels.conv_suits(x):
             return super()._fused(x, x_hat)
         weight, bias = self.joint_weight(), self.joint_bias()
-        keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
+        keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
         x = x.contiguous(memory_format=torch.channels_last)
         y: Tensor = kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
         return y

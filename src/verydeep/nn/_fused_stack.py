@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from verydeep import kernels
-from verydeep.nn._activations import Activation, activation_name
+from verydeep.nn._activations import Activation, activation_name, is_tanh_or_relu
 from verydeep.nn._backend import Backend, check_backend, is_fused
 from verydeep.nn._recompute import run_steps
 from verydeep.nn._stack import Stack
@@ -51,23 +51,24 @@ class FusedStack(Stack):
             y = kernels.infer_stack(rows, weight, bias, numbers(), name)
         return y if x.dim() == 2 else y.view(x.shape)
 
-    def between(self, first: nn.Linear, last: nn.Linear, x: Tensor, closed: Collection[int] = ()) -> Tensor:
+    def between(self, first: nn.Module, last: nn.Module, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         """The whole network: `last(stack(activation(first(x))))` for x of shape `(batch, input)`.
 
-        Where kernels can, one operator does it all; not if x needs a gradient or someone watches one of the modules.
+        Where kernels can, one operator does it all; not if x needs a gradient, someone watches one of the modules, or
+        one around the stack is no plain `nn.Linear`.
         """
-        parameters = self.weight, self.bias, first.weight, first.bias, last.weight, last.bias
-        if len(closed) == self.depth or not self._takes(first, last, x, parameters):
+        shut, parameters = frozenset(closed), self._parameters_between(first, last)
+        if len(shut) == self.depth or not self._takes(first, last, x, parameters):
             return last(self(self.activation(first(x)), closed))  # type: ignore[no-any-return]
-        if closed:
+        if shut:
             self._check_closed(closed)
-        _layers, numbers = _open(self.depth, frozenset(closed), 0)
+        _layers, numbers = _open(self.depth, shut, 0)
         needs_grad = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters)
         run = kernels.train_mlp if needs_grad else kernels.infer_mlp
         return run(x, numbers(), activation_name(self.activation), *parameters)
 
     def descend(
-        self, first: nn.Linear, last: nn.Linear, x: Tensor, y: Tensor, scale: float
+        self, first: nn.Module, last: nn.Module, x: Tensor, y: Tensor, scale: float
     ) -> tuple[Tensor, Tensor] | None:
         """Backpropagate `scale` times the sum of the cross-entropies of `between` for classes y.
 
@@ -77,8 +78,9 @@ class FusedStack(Stack):
         Returns:
             The sum and the logits, or None: nothing was done.
         """
-        parameters = self.weight, self.bias, first.weight, first.bias, last.weight, last.bias
-        if not (self._takes(first, last, x, parameters) and all(map(_is_free, parameters)) and torch.is_grad_enabled()):
+        parameters = self._parameters_between(first, last)
+        free = len(set(map(id, parameters))) == len(parameters) and all(map(_is_free, parameters))
+        if not (free and torch.is_grad_enabled() and self._takes(first, last, x, parameters)):
             return None
         _layers, numbers = _open(self.depth, frozenset(), 0)
         name = activation_name(self.activation)
@@ -87,11 +89,18 @@ class FusedStack(Stack):
             parameter.grad = gradient
         return loss, logits
 
-    def _takes(self, first: nn.Linear, last: nn.Linear, x: Tensor, parameters: tuple[Tensor, ...]) -> bool:
+    def _parameters_between(self, first: nn.Module, last: nn.Module) -> tuple[Tensor, ...]:
+        """Those of the stack, and of the layers around it if kernels know them; fewer than six otherwise."""
+        if not (type(first) is type(last) is nn.Linear):
+            return self.weight, self.bias
+        ends = (first.weight, first.bias, last.weight, last.bias)
+        return self.weight, self.bias, *(parameter for parameter in ends if parameter is not None)
+
+    def _takes(self, first: nn.Module, last: nn.Module, x: Tensor, parameters: tuple[Tensor, ...]) -> bool:
         """Whether kernels run all of a network together."""
         return (
-            first.bias is not None
-            and last.bias is not None
+            type(first) is type(last) is nn.Linear
+            and len(parameters) == 6
             and is_fused(self.backend, self._fusible(), [x, *parameters])
             and (x.dim(), first.out_features, last.in_features) == (2, self.width, self.width)
             and x.shape[1] == first.in_features
@@ -125,7 +134,7 @@ class FusedStack(Stack):
         return is_fused(self.backend, self._fusible(), [x, self.weight, self.bias])
 
     def _fusible(self) -> bool:
-        return activation_name(self.activation) in ("tanh", "relu")
+        return is_tanh_or_relu(self.activation)
 
     def _reference(self, x: Tensor, layers: Sequence[int], recompute: bool) -> Tensor:
         """Layer by layer, in torch's operations."""
@@ -148,7 +157,7 @@ def _open(depth: int, closed: frozenset[int], first: int) -> tuple[tuple[int, ..
 def layer_numbers(layers: tuple[int, ...]) -> Tensor:
     """Layers as the kernels want them; kept from an evaluation, they must do for training too."""
     with torch.inference_mode(False):
-        return torch.tensor(layers, dtype=torch.int64)
+        return torch.tensor(layers, dtype=torch.int64, device="cpu")
 
 
 def _segment(layers: int, recompute: bool) -> int:
