@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from _result import write_result
-from torch import Tensor, nn
+from torch import Tensor
 
 from verydeep.data import DataConfig, Dataset, Split
+from verydeep.models import MLP
 from verydeep.training import Bar, ModelConfig, OptimConfig, Run, TrainConfig, World, make_model
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
@@ -44,10 +44,10 @@ def dataset() -> Dataset:
     return Dataset("random", Split(x, y), None, Split(x[:100], y[:100]), tuple("0123456789"))
 
 
-def bare_loop(model: nn.Module, optimiser: torch.optim.Optimizer, batches: list[tuple[Tensor, Tensor]]) -> None:
+def bare_loop(model: MLP, optimiser: torch.optim.Optimizer, batches: list[tuple[Tensor, Tensor]]) -> None:
     for x, y in batches:
         optimiser.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+        model.descend(x, y, 1 / len(y))
         optimiser.step()
 
 
@@ -69,6 +69,7 @@ def measure(data: Dataset, folder: str) -> dict[str, Any]:
     )
     report.start(trainer.run, trainer.position, len(trainer.batches))
     bare = make_model(config, data)
+    assert isinstance(bare, MLP)
     optimiser = make_optimiser(bare, config.optim)
     times: dict[str, list[float]] = {"real": [], "bare": []}
     for repeat in range(REPEATS + 1):

@@ -1,6 +1,8 @@
 """The benchmarks compare like with like, keep what they have measured, and say what is missing."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.cli import main
 from verydeep.errors import UserError
@@ -19,7 +22,6 @@ from verydeep.experiments._bench_cases import BASE, Case, bench_cases
 from verydeep.experiments._bench_table import flops
 from verydeep.experiments._bench_timing import measure, summary
 from verydeep.experiments._bench_torch import CompiledCompetitor, make_ours, naive
-from verydeep.models import multiply_adds
 from verydeep.report import plot_bench
 
 TINY = [
@@ -98,11 +100,12 @@ def test_slow_comparisons_end_after_three_rounds_and_quick_ones_after_all() -> N
 
 def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [Task(f"peak-{n}", 1, {"task": "peak", "seconds": 0.0}) for n in range(3)]
-    assert list(run_bench(tasks[:2], tmp_path)) == tasks[:2]
+    assert list(run_bench(tasks, tmp_path)) == tasks
     before = (tmp_path / "peak-0.json").read_text()
     changed = json.loads((tmp_path / "peak-1.json").read_text())
     changed["environment"]["torch"] = "0.1"
     (tmp_path / "peak-1.json").write_text(json.dumps(changed))
+    tasks[2] = replace(tasks[2], what={"task": "peak", "seconds": 0.001})  # asked in another way than before
     measured: list[Task] = []
     groups = _bench._groups
 
@@ -114,6 +117,28 @@ def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatc
     assert {done.name for done in run_bench(tasks, tmp_path)} == {"peak-0", "peak-1", "peak-2"}
     assert [one.name for one in measured] == ["peak-1", "peak-2"]
     assert (tmp_path / "peak-0.json").read_text() == before
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "peak-t1.json").write_text("{")
+    with pytest.raises(UserError, match=r"peak-t1\.json is not JSON"):
+        list(run_bench([Task("peak-t1", 1, {"task": "peak", "seconds": 0.0})], tmp_path))
+
+
+def test_a_first_call_with_a_cache_finds_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it is the only thing measured: a process before it fills the cache."""
+    started: list[str] = []
+
+    @contextmanager
+    def process(task: Task, cache: Path) -> Iterator[Any]:
+        started.append(task.name)
+        yield lambda _what: {"seconds": len(started)}
+
+    monkeypatch.setattr(_bench, "_process", process)
+    uncached, cached = (task for task in bench_tasks(quick=True) if task.name.startswith("first-call"))
+    list(run_bench([cached, uncached], tmp_path))
+    assert started == ["first-call-cached", "first-call-cached", "first-call-uncached"]
+    assert load_results([cached], tmp_path)["first-call-cached"]["seconds"] == 2
 
 
 def test_a_measuring_process_that_dies_says_why(tmp_path: Path) -> None:
@@ -151,8 +176,13 @@ def test_ratios_are_of_the_minimum_with_quartiles_of_turns() -> None:
 
 @tiny
 def test_products_are_counted_as_torch_counts_them(case: Case) -> None:
-    times = {"train": 3, "infer": 1}[case.mode]
-    assert flops(case) == 2 * multiply_adds(make_ours(case)) * case.batch * times
+    model, x = naive(make_ours(case)), torch.randn(case.batch, *case.input_shape)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        y = model(x)
+        if case.mode == "train":
+            y.sum().backward()
+    assert flops(case) == counter.get_total_flops()
 
 
 def test_the_command_writes_json_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import bench_cases
-from verydeep.files import write_whole
+from verydeep.files import read_json, write_whole
 from verydeep.training._environment import environment
 
 _DEPTHS = (10, 20, 50, 100, 1000, 10_000)
@@ -72,12 +74,15 @@ def run_bench(tasks: list[Task], folder: Path) -> Iterator[Task]:
     """
     pending = []
     for task in tasks:
-        if _is_done(folder / f"{task.name}.json"):
+        if _is_done(folder / f"{task.name}.json", task):
             yield task
         else:
             pending.append(task)
     with tempfile.TemporaryDirectory() as cache:
         for group in _groups(pending):
+            if group[0].cache:
+                with _process(group[0], Path(cache)) as ask:
+                    ask(group[0].what)  # leaves what the measured one finds
             with _process(group[0], Path(cache)) as ask:
                 for task in group:
                     result = ask(task.what) | {"environment": _facts(task), "date": datetime.now(UTC).isoformat()}
@@ -102,7 +107,7 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
     # torch.compile must not start from what other networks have taught it: it would compile for sizes that vary
     variables |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"), "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0"}
     if task.cache is not None:
-        variables["XDG_CACHE_HOME"] = str(cache)  # the first of two finds it empty, the second what that one has left
+        variables["XDG_CACHE_HOME"] = str(cache / ("cached" if task.cache else "uncached"))
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-c", _CHILD.format(pin=pin or "pass")]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
@@ -127,21 +132,23 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
 
 
 def _facts(task: Task) -> dict[str, Any]:
-    return environment() | {"threads": task.threads}
+    jax = version("jax") if find_spec("jax") else None
+    return environment() | {"threads": task.threads, "jax": jax, "asked": task.what}
 
 
-def _is_done(path: Path) -> bool:
-    """Whether the result is of this machine and these versions."""
+def _is_done(path: Path, task: Task) -> bool:
+    """Whether the result is of this machine and these versions, and of what is asked now."""
     if not path.exists():
         return False
-    before, now = json.loads(path.read_text()).get("environment", {}), environment()
-    return all(before.get(name) == now[name] for name in ("verydeep", "torch", "python", "processor", "git"))
+    before, now = read_json(path, "remove it, and it is measured again").get("environment", {}), _facts(task)
+    names = ("verydeep", "torch", "jax", "python", "processor", "git", "asked")
+    return all(before.get(name) == now[name] for name in names)
 
 
 def load_results(tasks: list[Task], folder: Path) -> dict[str, dict[str, Any]]:
     """The results that are there, by name."""
     paths = {task.name: folder / f"{task.name}.json" for task in tasks}
-    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    return {name: read_json(path) for name, path in paths.items() if path.exists()}
 
 
 def limited(tasks: list[Task], only: str | None) -> list[Task]:

@@ -34,7 +34,7 @@ _CHECKED_STEPS = 3
 
 def main() -> None:
     """Answer every line of standard input, a task as JSON, by one line of JSON."""
-    torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.set_flush_denormal(True)  # for all alike
     answers, sys.stdout = sys.stdout, sys.stderr  # libraries that print do not get between
     for line in sys.stdin:
