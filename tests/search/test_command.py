@@ -265,3 +265,24 @@ def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path
     again[0].join()
     found = records(open_study(folder, server.url))
     assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3
+
+
+def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write, tmp_path: Path) -> None:
+    rows = [f"{x},{x > 4}" for x in range(9)] * 3
+    for part in ("train", "valid", "test"):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / f"{part}.csv").write_text("\n".join(["x,y", *rows]))
+    file, folder = write(trials=1), tmp_path / "study"
+    source = f'data = {{ source = "{tmp_path / "own"}", target = "y" }}'
+    file.write_text(file.read_text().replace('data = { source = "digits", validation = 0.2 }', source))
+    assert main(["search", str(file), "--study", str(folder), "--jobs", "1", "--quiet"]) == 0
+    study = open_study(folder)
+    (found,) = records(study)
+    assert study.config.metric == "valid_accuracy"
+    assert found.value == found.curve[0]["valid_accuracy"]
+    assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
+
+
+def test_a_study_that_did_not_write_its_metric_down_goes_on(searched: Path, write: Write) -> None:
+    assert '"metric": ""' in (searched / "study.json").read_text()
+    assert main(["search", str(write(trials=5)), "--study", str(searched), "--quiet"]) == 0

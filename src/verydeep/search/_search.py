@@ -52,16 +52,21 @@ class Workers:
     root: Path | None = None
 
 
-def check_search(config: SearchConfig, root: Path | None) -> None:
-    """Say what does not exist or fit together once, before any process is started."""
+def check_search(config: SearchConfig, root: Path | None) -> SearchConfig:
+    """Say what does not exist or fit together once, before any process is started; return the search with its metric.
+
+    The metric depends on whether there is validation data, which may come with the data itself.
+    """
     first = with_settings(config.train, draw(config.space, config.options.seed, 0))
     dataset = load_dataset(first.data, root)
+    config = config.judged(dataset.valid is not None)
     if config.metric.startswith("valid_") and dataset.valid is None:
         raise UserError(f"search.metric: {config.metric} needs validation data: set data.validation, such as 0.1")
     for name, way in config.space.items():
         if name.startswith("model."):
             check_limits(name, way, "search.space", lambda s: make_model(with_settings(config.train, s), dataset))
     make_model(first, dataset)
+    return config
 
 
 def search(
