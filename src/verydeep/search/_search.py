@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from verydeep.data import load_dataset
+from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.search._budget import Budget
 from verydeep.search._config import SearchConfig
@@ -16,7 +16,8 @@ from verydeep.search._postgres import storage_errors
 from verydeep.search._process import WorkerProcess
 from verydeep.search._space import check_limits, draw, with_settings
 from verydeep.search._study import Study
-from verydeep.training import interruptible, make_model
+from verydeep.search._trial import Data, ImpossibleError, possible
+from verydeep.training import TrainConfig, interruptible, make_model
 
 _LOOK_EVERY = 0.5  # seconds
 Ending = Literal["complete", "interrupted", "the budget is used"]
@@ -57,8 +58,7 @@ def check_search(config: SearchConfig, root: Path | None) -> SearchConfig:
 
     The metric depends on whether there is validation data, which may come with the data itself.
     """
-    first = with_settings(config.train, draw(config.space, config.options.seed, 0))
-    dataset = load_dataset(first.data, root)
+    first, dataset = _first_possible(config, Data(root))
     config = config.judged(dataset.valid is not None)
     if config.metric.startswith("valid_") and dataset.valid is None:
         raise UserError(f"search.metric: {config.metric} needs validation data: set data.validation, such as 0.1")
@@ -67,6 +67,18 @@ def check_search(config: SearchConfig, root: Path | None) -> SearchConfig:
             check_limits(name, way, "search.space", lambda s: make_model(with_settings(config.train, s), dataset))
     make_model(first, dataset)
     return config
+
+
+def _first_possible(config: SearchConfig, data: Data) -> tuple[TrainConfig, Dataset]:
+    """The first trial whose settings go together, and its data; that others' do not will be their result."""
+    problem: ImpossibleError | None = None
+    for number in range(config.options.trials):
+        try:
+            return possible(config, draw(config.space, config.options.seed, number), data)
+        except ImpossibleError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
 
 
 def search(

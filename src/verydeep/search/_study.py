@@ -154,10 +154,15 @@ class Study:
             values = [self.worst if value is None else value]
             self.store.storage.set_trial_state_values(claim.trial_id, state, values)
 
-    def leave(self, claim: Claim) -> None:
-        """Give a trial back: another worker, or this one later, goes on with it."""
+    def leave(self, claim: Claim, died: bool = False) -> None:
+        """Give a trial back: another worker, or this one later, goes on with it.
+
+        Args:
+            claim: The trial.
+            died: Whether it counts as a worker's death.
+        """
         try:
-            self.store.storage.set_trial_user_attr(claim.trial_id, "left", True)
+            self.store.storage.set_trial_user_attr(claim.trial_id, "left", not died)
         except UpdateFinishedTrialError:
             return
         fail(self.store.storage, claim.trial_id)

@@ -1,0 +1,129 @@
+"""What a worker makes of a trial's end: a result, or a trial that waits for a better moment."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from verydeep.errors import UserError
+from verydeep.lock import alone
+from verydeep.search import (
+    Study,
+    _worker,  # what it calls is replaced
+    check_search,
+    read_search,
+    records,
+    start_study,
+    train_trial,
+    work,
+)
+
+BASE = """
+epochs = {epochs}
+batch_size = 100
+data = {{ source = "digits", validation = 0.2 }}
+model = {{ width = 8, depth = 2 }}
+{train}
+
+[search]
+trials = {trials}
+{search}
+
+[search.space]
+{space}
+"""
+
+Begin = Callable[..., tuple[Study, Path]]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Begin:
+    def start(space: str, trials: int = 3, train: str = "", search: str = "", epochs: int = 1) -> tuple[Study, Path]:
+        file, folder = tmp_path / "tiny.toml", tmp_path / "study"
+        file.write_text(BASE.format(space=space, trials=trials, train=train, search=search, epochs=epochs))
+        return start_study(folder, check_search(read_search(file), None)), folder
+
+    return start
+
+
+LR = "optim.lr = {low = 0.01, high = 1.0, log = true}"
+
+
+def test_settings_that_exclude_each_other_are_a_result_and_the_search_goes_on(begin: Begin) -> None:
+    space = "optim.momentum = {choices = [0.0, 0.9]}\noptim.nesterov = {choices = [true, false]}"
+    study, folder = begin(space, trials=6, search="seed = 1")
+    assert work(study, folder)
+    found = records(study)
+    assert found[0].status == "failed"
+    impossible = [r.settings == {"optim.momentum": 0.0, "optim.nesterov": True} for r in found]
+    assert any(impossible)
+    assert [r.status for r in found] == ["failed" if no else "finished" for no in impossible]
+    assert all("momentum" in r.reason for r in found if r.status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("space", "reason"),
+    [
+        ("data.validation = {low = 100, high = 5000}", "would hold out"),
+        ("data.augment.pad = {low = 1, high = 30}", "pad"),
+    ],
+)
+def test_settings_that_the_data_or_the_network_refuse_are_results(begin: Begin, space: str, reason: str) -> None:
+    study, folder = begin(space, trials=6)
+    assert work(study, folder)
+    assert {r.status for r in records(study)} == {"failed", "finished"}
+    assert all(reason in r.reason for r in records(study) if r.status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("train", "words"),
+    [('device = "cuda:77"', "device 'cuda:77' cannot be used"), ('[distill]\nteacher = "nowhere"', "nowhere")],
+)
+def test_what_is_wrong_with_the_machine_is_no_result(begin: Begin, train: str, words: str) -> None:
+    study, folder = begin(LR, train=train)
+    with pytest.raises(UserError, match=words):
+        work(study, folder)
+    assert {record.status for record in records(study)} == {"waiting"}
+
+
+def test_a_damaged_run_is_no_result_but_said(begin: Begin) -> None:
+    study, folder = begin(LR, trials=1)
+    run = folder / "trials" / "0000"
+    assert work(study, folder)
+    for file in (folder / "study.json", folder / "journal.log"):
+        file.unlink()
+    (run / "summary.json").write_text("{}")
+    study, folder = begin(LR, trials=1)
+    with pytest.raises(UserError, match="is damaged"):
+        work(study, folder)
+    assert [record.status for record in records(study)] == ["waiting"]
+
+
+def test_a_run_that_another_process_holds_is_waited_for(begin: Begin) -> None:
+    study, folder = begin(LR, trials=1)
+    held = alone(folder / "trials" / "0000" / "lock", "")
+    held.__enter__()
+    release = Timer(1.0, lambda: held.__exit__(None, None, None))
+    release.start()
+    assert work(study, folder)
+    release.join()
+    assert [(record.status, record.attempts) for record in records(study)] == [("finished", 1)]
+
+
+def test_what_nobody_expected_counts_as_a_death_until_it_is_a_result(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, folder = begin(LR, trials=1)
+
+    def exhausted(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(_worker, "train_trial", exhausted)
+    for _ in range(10):
+        with pytest.raises(RuntimeError, match="out of memory"):
+            work(study, folder)
+    monkeypatch.setattr(_worker, "train_trial", train_trial)
+    assert work(study, folder)
+    (found,) = records(study)
+    assert (found.status, found.reason) == ("failed", "10 workers died over it; out of memory?")
