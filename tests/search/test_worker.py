@@ -1,16 +1,20 @@
 """What a worker makes of a trial's end: a result, or a trial that waits for a better moment."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 
 from verydeep.errors import UserError
 from verydeep.lock import alone
+from verydeep.models import Network
 from verydeep.search import (
     Study,
-    _worker,  # what it calls is replaced
+    _trial,  # what these call is replaced
+    _worker,
     check_search,
     read_search,
     records,
@@ -18,6 +22,7 @@ from verydeep.search import (
     train_trial,
     work,
 )
+from verydeep.training import make_model
 
 BASE = """
 epochs = {epochs}
@@ -127,3 +132,26 @@ def test_what_nobody_expected_counts_as_a_death_until_it_is_a_result(
     assert work(study, folder)
     (found,) = records(study)
     assert (found.status, found.reason) == ("failed", "10 workers died over it; out of memory?")
+
+
+def test_ctrl_c_while_a_trial_starts_is_not_lost(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, folder = begin(LR, epochs=2)
+
+    def slowly(*arguments: Any) -> Network:
+        signal.raise_signal(signal.SIGINT)
+        return make_model(*arguments)
+
+    monkeypatch.setattr(_trial, "make_model", slowly)
+    assert not work(study, folder)
+    assert [(record.status, record.epochs) for record in records(study)] == [("waiting", 0)] * 3
+
+
+def test_a_run_that_diverges_where_halving_looks_has_diverged_and_is_not_pruned(begin: Begin) -> None:
+    space = "optim.lr = {choices = [0.1, 1e9]}"
+    study, folder = begin(space, 6, "explosion = 2.0", 'metric = "loss"\nhalving = {first = 1, keep = 2}', epochs=2)
+    assert work(study, folder)
+    found = records(study)
+    exploded = [record.settings["optim.lr"] > 1 for record in found]
+    assert any(exploded)
+    assert [record.status == "diverged" for record in found] == exploded
+    assert all((record.value is None) == (record.status == "diverged") for record in found)

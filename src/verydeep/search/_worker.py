@@ -62,7 +62,7 @@ def _train(
     def watch(metrics: dict[str, Any]) -> None:
         value = metrics.get(study.config.metric)
         ends = study.store.patiently(lambda: study.report(claim, metrics["epoch"], value))
-        if ends or _is_used(study, budget):
+        if ends or interrupt.requested or _is_used(study, budget):
             raise Paused("pruned" if ends else "")
 
     def wanted() -> None:
