@@ -16,6 +16,7 @@ from verydeep.search import (
     _trial,  # what these call is replaced
     _worker,
     check_search,
+    open_study,
     read_search,
     records,
     start_study,
@@ -23,6 +24,8 @@ from verydeep.search import (
     work,
 )
 from verydeep.training import make_model
+
+from ._postgres import Server
 
 BASE = """
 epochs = {epochs}
@@ -155,3 +158,20 @@ def test_a_run_that_diverges_where_halving_looks_has_diverged_and_is_not_pruned(
     assert any(exploded)
     assert [record.status == "diverged" for record in found] == exploded
     assert all((record.value is None) == (record.status == "diverged") for record in found)
+
+
+def test_a_run_of_other_settings_is_not_taken_over(begin: Begin) -> None:
+    study, folder = begin(LR, trials=1)
+    assert work(study, folder)
+    for file in (folder / "study.json", folder / "journal.log"):
+        file.unlink()
+    study, folder = begin(LR.replace("0.01", "0.02"), trials=1)
+    with pytest.raises(UserError, match="0000 was started with other settings"):
+        work(study, folder)
+    assert [record.status for record in records(study)] == ["waiting"]
+
+
+def test_a_study_of_a_journal_is_not_joined_on_a_server(begin: Begin, server: Server) -> None:
+    _, folder = begin(LR)
+    with pytest.raises(UserError, match="is kept in its journal file"):
+        open_study(folder, server.url)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def train_trial(
     """Start or continue a trial's run.
 
     Args:
-        config: What to train; a run that is there already has the same.
+        config: What to train; a run that is there already must have the same, but for the machine's part.
         path: The run's folder.
         data: Where its data comes from.
         watch: Gets the metrics of every epoch, those of earlier attempts first; it may raise `Paused`.
@@ -85,12 +86,21 @@ def train_trial(
     if not (path / "config.json").exists():
         return train(config, path, loaded=data(config.data), report=report)
     run = Run.load(path)
+    if _settings(run.config) != _settings(config):
+        raise UserError(f"{path} was started with other settings; move it away, or choose another folder")
     if run.summary is not None:
         for metrics in run.metrics:
             with suppress(Paused):  # there is nothing left to pause
                 watch(metrics)
         return run
     return resume(path, dataset=data(config.data), report=report)
+
+
+def _settings(config: TrainConfig) -> TrainConfig:
+    """What a result depends on: neither the device nor how the teacher's folder is written."""
+    teacher = config.distill.teacher
+    distill = replace(config.distill, teacher=teacher and str(Path(teacher).resolve()))
+    return replace(config, device="auto", threads=None, distill=distill)
 
 
 class _Epochs(Report):
