@@ -286,3 +286,16 @@ def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write,
 def test_a_study_that_did_not_write_its_metric_down_goes_on(searched: Path, write: Write) -> None:
     assert '"metric": ""' in (searched / "study.json").read_text()
     assert main(["search", str(write(trials=5)), "--study", str(searched), "--quiet"]) == 0
+
+
+def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=3)))
+    assert not work(study, folder, budget=Budget.read("1 epochs"))
+    journal = folder / "journal.log"
+    whole = journal.read_bytes()
+    with journal.open("ab") as file:
+        file.write(whole.splitlines()[-1][:20])
+    assert work(open_study(folder), folder)
+    assert journal.read_bytes().startswith(whole)
+    assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
