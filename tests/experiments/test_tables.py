@@ -218,11 +218,39 @@ def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path, capsys: pytest.C
     teacher = tmp_path / "runs" / "maxout-fast" / "seed-0"
     assert study.configs[task.entry].distill.teacher == str(teacher)
     teacher.mkdir(parents=True)
-    (teacher / "summary.json").write_text("{}")
+    (teacher / "summary.json").write_text('{"status": "diverged"}')
+    assert not study.taught(task)
+    (teacher / "summary.json").write_text('{"status": "finished"}')
     assert study.taught(task)
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path / "quick")]
     assert main(["reproduce", "table2", *arguments]) == 0
     assert "wait for their teacher, maxout" in capsys.readouterr().out
+
+
+def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = tmp_path / "runs" / "tables" / "maxout-fast" / "seed-0"
+    teacher.mkdir(parents=True)
+    (teacher / "summary.json").write_text('{"status": "diverged"}')
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "wait for their teacher, maxout of table2 with this recipe, which diverged" in said
+    assert (tmp_path / "results.md").exists()
+
+
+def test_a_seed_stopped_after_its_last_epoch_is_settled_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(arguments) == 0
+    file = tmp_path / "tables" / "highway-a-fast.json"
+    trained = json.loads(file.read_text())["seeds"]
+    file.write_text(file.read_text().replace('"status": "trained"', '"status": "training"'))
+    assert main([*arguments, "--epochs", "1"]) == 0
+    assert json.loads(file.read_text())["seeds"] == trained
+    assert "nothing left" in capsys.readouterr().out
 
 
 def test_the_hints_layers_have_shapes_that_fit() -> None:

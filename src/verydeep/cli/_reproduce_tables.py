@@ -30,7 +30,9 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
         finally:
             view.close()
         if not interrupt.requested and not all(map(study.taught, study.waiting)):
-            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe")
+            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe", end="")
+            diverged = "diverged" in map(study.teaching, study.waiting)
+            print(", which diverged; move its run and its result away to train it again" if diverged else "")
     _write(study, tables, results)
 
 

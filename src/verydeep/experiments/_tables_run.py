@@ -79,6 +79,8 @@ class Tables:
                 epochs = min(self.epochs or config.epochs, config.epochs)
                 if self.found[entry].left(seed, epochs):
                     tasks.append(Task(entry, seed, epochs))
+                elif self.found[entry].unsettled(seed, config.epochs):
+                    tasks.append(Task(entry, seed, config.epochs))
         return tasks
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
@@ -132,9 +134,16 @@ class Tables:
         return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
 
     def taught(self, task: Task) -> bool:
-        """Whether a row's teacher has ended, if it has one."""
+        """Whether a row's teacher has been trained, if it has one."""
+        return self.teaching(task) in (None, "finished", "stopped early")
+
+    def teaching(self, task: Task) -> str | None:
+        """How a row's teacher has ended, `training` while it has not; None if the row has no teacher."""
         teacher = self.configs[task.entry].distill.teacher
-        return teacher is None or (Path(teacher) / "summary.json").exists()
+        if teacher is None:
+            return None
+        file = Path(teacher) / "summary.json"
+        return str(read_json(file).get("status")) if file.exists() else "training"
 
     def _config(self, entry: Entry) -> TrainConfig:
         config = read_recipe(entry.name, self.recipe)

@@ -79,9 +79,7 @@ def train_jobs(
     try:
         while not interrupt.requested and (seconds is None or time.monotonic() - began < seconds):
             while idle and (job := next_job()) is not None:
-                worker = idle.pop()
-                worker.connection.send(job)
-                busy[worker] = job
+                busy[_give(idle.pop(), job, root)] = job
             if not busy:
                 return
             ready = wait([worker.connection for worker in busy], _PAUSE)
@@ -103,6 +101,17 @@ def train_jobs(
     finally:
         for worker in [*idle, *busy]:
             worker.stop()
+
+
+def _give(worker: _Worker, job: Job, root: Path | None) -> _Worker:
+    """Who trains the job: another one, if this one was killed while it had nothing to do."""
+    try:
+        worker.connection.send(job)
+    except ConnectionError:
+        worker.stop()
+        worker = _Worker(root)
+        worker.connection.send(job)
+    return worker
 
 
 def _answer(worker: _Worker) -> Outcome | dict[str, Any] | None:
