@@ -27,6 +27,7 @@ from verydeep.experiments import (
     tables_lines,
 )
 from verydeep.experiments import _recipes as recipes
+from verydeep.experiments._results_page import page_path
 from verydeep.models import create_model
 from verydeep.models._cards import CARDS
 from verydeep.training import Run
@@ -187,6 +188,19 @@ def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.
 def test_the_page_of_results_is_what_the_results_say() -> None:
     """If it is not: verydeep reproduce all --minutes 0."""
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
+
+
+def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_path: Path) -> None:
+    results, other, page = tmp_path / "results", tmp_path / "try", tmp_path / "docs" / "results.md"
+    assert page_path(results) == results / "results.md"
+    page.parent.mkdir()
+    assert page_path(results) == page
+    assert page_path(results, quick=True) == results / "results.md"
+    assert page_path(other) == other / "results.md"
+    page.write_text(results_page(results, page.parent))
+    assert page_path(results) == page
+    page.write_text("# Results\n\nOf my thesis.\n")
+    assert page_path(results) == results / "results.md"
 
 
 def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(

@@ -80,7 +80,7 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
         print(TABLES[table], *tables_lines(table, found), sep="\n")
         if table == "table3":
             print("The authors' log beside ours", *log_lines(found), sep="\n")
-    print(f"{study.left()}; everything measured so far: {write_page(results)}")
+    print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
 def _networks(table: str, found: Sequence[TableResult]) -> list[Network]:
