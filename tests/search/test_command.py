@@ -12,6 +12,7 @@ from verydeep.cli import main
 from verydeep.config import from_dict
 from verydeep.files import read_toml
 from verydeep.search import Budget, draw, open_study, ranked, read_search, records, start_study, with_settings, work
+from verydeep.search._postgres import hidden
 from verydeep.training import Run, TrainConfig
 
 from ._postgres import Server
@@ -213,6 +214,8 @@ def test_a_folder_that_is_no_study_is_left_alone(
     ("url", "words"),
     [
         ("mysql://root@nowhere/x", "expected postgresql://"),
+        ("postgresql://me:secret@server:abc/db", "postgresql://me@server:abc/db: no address of a server"),
+        ("postgresql://{me}:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
         ("postgresql://someone:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
     ],
 )
@@ -299,3 +302,24 @@ def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path
     assert work(open_study(folder), folder)
     assert journal.read_bytes().startswith(whole)
     assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
+
+
+def test_a_password_is_hidden_wherever_an_address_has_it() -> None:
+    assert hidden("postgresql://me:secret@server/db") == "postgresql://me@server/db"
+    assert hidden("postgresql://me@server/db?password=secret") == "postgresql://me@server/db"
+    address = "postgresql://me@server/db?password=secret&host=/run&sslpassword=secret"
+    assert hidden(address) == "postgresql://me@server/db?host=/run"
+
+
+@pytest.mark.parametrize("seed", [42949, -3])
+def test_tpe_takes_any_seed(seed: int, write: Write, tmp_path: Path) -> None:
+    file = write(trials=12, more=f'sampler = "tpe"\nseed = {seed}')
+    study = start_study(tmp_path / "study", read_search(file))
+    with study.store.working("anna"):
+        claims = [study.claim("anna") for _ in range(12)]
+    assert len({json.dumps(claim.settings) for claim in claims if claim is not None}) == 12
+
+
+def test_show_refuses_to_list_fewer_than_one(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "show", str(searched), "--top", "-1"]) == 2
+    assert "--top must be at least 1" in one_line(capsys)

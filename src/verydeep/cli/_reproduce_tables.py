@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from verydeep.report import Network
     from verydeep.training import Interrupt
 
+_MOST_SEEDS = 1000
+
 
 def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
     """Train as long as there is time, then write and print what there is."""
@@ -61,10 +63,13 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    seeds = tuple(range(numbers[0])) if len(numbers) == 1 and "," not in text else tuple(dict.fromkeys(numbers))
-    if not seeds or min(seeds) < 0:
-        raise UserError(f"--seeds takes a number of seeds such as 5, or a list such as 0,1,2; got '{text}'")
-    return seeds
+    if len(numbers) == 1 and "," not in text:
+        numbers = list(range(min(numbers[0], _MOST_SEEDS + 1)))
+    if not 0 < len(numbers) <= _MOST_SEEDS or min(numbers) < 0:
+        raise UserError(
+            f"--seeds takes a number of seeds such as 5, at most {_MOST_SEEDS}, or a list such as 0,1,2; got '{text}'"
+        )
+    return tuple(dict.fromkeys(numbers))
 
 
 def _write(study: Tables, tables: Sequence[str], results: Path) -> None:

@@ -130,7 +130,7 @@ class Study:
         from optuna.samplers import TPESampler
 
         with quiet_optuna():
-            sampler = TPESampler(seed=self.config.options.seed * 100_003 + setting, constant_liar=True)
+            sampler = TPESampler(seed=(self.config.options.seed * 100_003 + setting) % 2**32, constant_liar=True)
             study = optuna.load_study(study_name=self.name, storage=self.store.storage, sampler=sampler)
             found = {n: sampler.sample_independent(study, trial, n, d) for n, d in self.distributions.items()}
         for name, value in found.items():
