@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 from pathlib import Path
 from threading import Timer
@@ -97,6 +98,20 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     assert [(record.status, record.epochs) for record in found] == [("finished", 30)] * 2
     assert found[0].curve[: len(trained)] == trained
     assert found[0].attempts == 2
+
+
+def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    process = start(write(trials=1, epochs=60), "--study", folder, "--jobs", 1)
+    metrics = folder / "trials" / "0000" / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
+    (log,) = (folder / "workers").glob("*-0.log")
+    (worker,) = [int(lock.stem.split("-")[-2]) for lock in log.parent.glob("*.lock")]
+    os.kill(worker, signal.SIGTERM)
+    said = process.communicate()[1].decode()
+    assert (process.returncode, said) == (0, "")
+    (found,) = records(open_study(folder))
+    assert (found.status, found.epochs, found.attempts) == ("finished", 60, 2)
 
 
 def test_a_budget_of_epochs_is_kept_and_the_trial_goes_on_later(write: Write, tmp_path: Path) -> None:

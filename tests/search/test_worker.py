@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from verydeep import lock
 from verydeep.errors import UserError
-from verydeep.lock import alone
+from verydeep.lock import alone, is_held
 from verydeep.models import Network
 from verydeep.search import (
     Study,
@@ -175,3 +176,14 @@ def test_a_study_of_a_journal_is_not_joined_on_a_server(begin: Begin, server: Se
     _, folder = begin(LR)
     with pytest.raises(UserError, match="is kept in its journal file"):
         open_study(folder, server.url)
+
+
+def test_whether_a_lock_is_held_is_asked_with_a_file_open_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As NFS demands of an exclusive lock."""
+    asked: list[bool] = []
+    monkeypatch.setattr(lock, "_acquire", lambda stream, wait: asked.append(stream.writable()))
+    (tmp_path / "lock").touch()
+    assert not is_held(tmp_path / "lock")
+    assert asked == [True]

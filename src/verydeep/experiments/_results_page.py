@@ -12,8 +12,11 @@ from verydeep.files import read_json, write_whole
 
 _OURS = "# Results\n\nWritten by `verydeep reproduce`"
 _HEAD = f"""{_OURS} from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
-the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe,
-`fast` the same network at a tenth of the epochs. Times are of training and measuring together."""
+the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe for
+the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred, as nothing or not all was published.
+`fast` trains the same network for a tenth of the epochs with settings of our own: schedule, learning rate, weight
+decay, dropout, smoothing of labels, averaging and augmentation. The files in `configs/` say what was inferred and
+changed. Times are of training and measuring together."""
 _LOG = """## The authors' log
 
 Test accuracy in percent of the 19-layer network under the authors' settings: what their published log says after an

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_toml
-from verydeep.search._space import Space, read_space, space_tables
+from verydeep.search._space import Space, dotted, read_space, space_tables
 from verydeep.training import TrainConfig
 
 _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
@@ -111,15 +111,8 @@ def search_config(values: dict[str, Any], where: str) -> SearchConfig:
 
 def differences(before: SearchConfig, now: SearchConfig) -> list[str]:
     """What two searches do not have in common; more trials of the same search are no difference."""
-    old, new = (_flat(config.as_dict()) | {"search.metric": config.metric} for config in (before, now))
+    old, new = (dotted(config.as_dict()) | {"search.metric": config.metric} for config in (before, now))
     return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name) and name != _TRIALS)
 
 
 _TRIALS = "search.trials"
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found

@@ -14,6 +14,7 @@ from verydeep.search._config import SearchConfig
 from verydeep.search._open import HEARTBEAT
 from verydeep.search._postgres import storage_errors
 from verydeep.search._process import WorkerProcess
+from verydeep.search._records import epochs_trained
 from verydeep.search._space import check_limits, draw, with_settings
 from verydeep.search._study import Study
 from verydeep.search._trial import Data, ImpossibleError, possible
@@ -110,7 +111,7 @@ def search(
 
 
 class _Crew:
-    """The workers of this command: as many as there should be, a killed one replaced."""
+    """The workers of this command: as many as there should be, one that was killed or told to stop replaced."""
 
     def __init__(self, folder: Path, jobs: int, workers: Workers, budget: Budget) -> None:
         self.folder, self.jobs, self.workers, self.budget = folder, jobs, workers, budget
@@ -129,15 +130,24 @@ class _Crew:
         self.running.append(WorkerProcess(self.folder, self.started, options))
         self.started += 1
 
-    def sort_out(self) -> None:
-        """Those that have ended: done, killed, or with a problem."""
+    def sort_out(self, study: Study) -> None:
+        """Those that have ended: done, stopped or killed by someone else, or with a problem."""
         for process in [process for process in self.running if process.code is not None]:
             self.running.remove(process)
             process.stop()
             code = process.code or 0
-            self.ended += code >= 0
+            self.ended += code > 0 or (code == 0 and self._is_over(study))
             if code > 0:
                 self.problems.append(process.problem)
+
+    def _is_over(self, study: Study) -> bool:
+        """Whether there is nothing left to do, or nothing left to do it with."""
+        seconds, epochs = self.budget.seconds, self.budget.epochs
+        if seconds is not None and time.monotonic() - self.began >= seconds:
+            return True
+        if not study.store.patiently(study.unfinished):
+            return True
+        return epochs is not None and study.store.patiently(lambda: epochs_trained(study)) >= epochs
 
 
 def _work_off(study: Study, crew: _Crew, report: SearchReport) -> bool:
@@ -147,7 +157,7 @@ def _work_off(study: Study, crew: _Crew, report: SearchReport) -> bool:
             while crew.running or (crew.missing and not interrupt.requested):
                 while crew.missing and not interrupt.requested:
                     crew.start()
-                crew.sort_out()
+                crew.sort_out(study)
                 if interrupt.requested:
                     for process in crew.running:
                         process.stop()
