@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from verydeep.search import Halving, read_search, records, start_study
+from verydeep.search._attempts import MOST_DEATHS
 from verydeep.search._halving import goes_on, is_rung
 from verydeep.search._storage import fail
-from verydeep.search._study import MOST_DEATHS, Claim, Study
+from verydeep.search._study import Claim, Study
 
 from .conftest import Write
 

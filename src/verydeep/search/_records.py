@@ -9,9 +9,10 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from verydeep.search._attempts import best, epochs, live
 from verydeep.search._distributions import decoded
 from verydeep.search._space import Settings
-from verydeep.search._study import Study, best, epochs, live
+from verydeep.search._study import Study
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from verydeep.search._attempts import best, deaths, epochs, live, value_at
 from verydeep.search._config import SearchConfig
 from verydeep.search._distributions import decoded, distribution, encoded
 from verydeep.search._halving import goes_on, is_rung
@@ -24,7 +25,6 @@ from verydeep.search._space import Settings, draw
 from verydeep.search._storage import Store, fail, quiet_optuna
 
 _RANDOM_FIRST = 10  # trials before TPE has something to learn from
-MOST_DEATHS = 10  # a setting that kills its worker so often without getting further would kill the next one too
 
 
 class LostTrial(Exception):  # noqa: N818 - not an error
@@ -150,7 +150,7 @@ class Study:
         halving = self.config.options.halving
         if halving is None or not is_rung(halving, epoch):
             return False
-        found = {setting: _value_at(epoch, tries) for setting, tries in enumerate(self.attempts())}
+        found = {setting: value_at(epoch, tries) for setting, tries in enumerate(self.attempts())}
         others = [other for setting, other in found.items() if other is not None and setting != claim.setting]
         return not goes_on(value, others, halving.keep, self.config.maximise)
 
@@ -183,36 +183,6 @@ class Study:
     def worst(self) -> float:
         """What a diverged run is worth."""
         return -math.inf if self.config.maximise else math.inf
-
-
-def live(tries: list[FrozenTrial]) -> FrozenTrial | None:
-    """The attempt that counts: the earliest that was not given up."""
-    return next((trial for trial in tries if trial.state != TrialState.FAIL), None)
-
-
-def epochs(trial: FrozenTrial) -> int:
-    """How many an attempt has reported."""
-    return max(trial.intermediate_values, default=0)
-
-
-def deaths(tries: list[FrozenTrial]) -> int:
-    """How often a worker died over a setting since an attempt got further than those before."""
-    count = reached = 0
-    for trial in tries:
-        if epochs(trial) > reached:  # a long training may be killed often, and its settings not be at fault
-            count, reached = 0, epochs(trial)
-        count += trial.state == TrialState.FAIL and not trial.user_attrs.get("left")
-    return count
-
-
-def _value_at(epoch: int, tries: list[FrozenTrial]) -> float | None:
-    return next((t.intermediate_values[epoch] for t in tries if epoch in t.intermediate_values), None)
-
-
-def best(curve: list[float | None], maximise: bool) -> float | None:
-    """The best value of a curve; None where there is none."""
-    values = [value for value in curve if value is not None]
-    return (max if maximise else min)(values) if values else None
 
 
 @contextmanager

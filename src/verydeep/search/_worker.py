@@ -12,11 +12,12 @@ from typing import Any
 import torch
 
 from verydeep.errors import UserError
+from verydeep.search._attempts import MOST_DEATHS
 from verydeep.search._budget import Budget
 from verydeep.search._postgres import storage_errors
 from verydeep.search._records import epochs_trained
 from verydeep.search._storage import worker_name
-from verydeep.search._study import MOST_DEATHS, Claim, LostTrial, Study
+from verydeep.search._study import Claim, LostTrial, Study
 from verydeep.search._trial import Data, ImpossibleError, Paused, Watch, check_trial, possible, train_trial
 from verydeep.training import Interrupt, Interrupted, Run, interruptible
 
