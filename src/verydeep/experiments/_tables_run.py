@@ -12,16 +12,15 @@ from typing import Any
 import torch
 
 from verydeep.data import DataConfig
-from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import TEACHER, Entry
-from verydeep.experiments._tables_results import TableResult, shared
+from verydeep.experiments._tables_results import TableResult
 from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._time import hours
 from verydeep.files import read_json
 from verydeep.lock import alone
 from verydeep.models import create_model, multiply_adds
-from verydeep.training import Interrupt, ModelConfig, Run, TrainConfig
+from verydeep.training import Interrupt, ModelConfig, TrainConfig
 
 Tell = Callable[["Task", dict[str, Any]], None]
 _QUICK_EPOCHS = 2
@@ -100,7 +99,6 @@ class Tables:
                     return None
                 waiting.remove(task)
                 taken[self.path(task)] = task
-                self._check(task)
                 return Job(self._seeded(task), self.path(task), task.epochs)
 
             def epoch(job: Job, metrics: dict[str, Any]) -> None:
@@ -158,12 +156,6 @@ class Tables:
     def _seeded(self, task: Task) -> TrainConfig:
         config = replace(self.configs[task.entry], seed=task.seed)
         return config if torch.cuda.is_available() else replace(config, device="cpu", threads=self.threads)
-
-    def _check(self, task: Task) -> None:
-        """A run that is there goes on with its own settings, so they must be the recipe's."""
-        path = self.path(task)
-        if (path / "config.json").exists() and shared(Run.load(path).config) != shared(self.configs[task.entry]):
-            raise UserError(f"{path} was started with other settings than the recipe's; move it away to start again")
 
     def _tidy(self, task: Task) -> None:
         """What nobody goes on from takes a lot of room."""
