@@ -6,6 +6,7 @@ process lock a new file of the same name while the second still holds the old on
 """
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -59,10 +60,14 @@ def alone(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Whether a process holds the lock file; to find out, it is taken for an instant."""
     try:
-        with path.open("rb") as stream:
+        stream = path.open("r+b" if os.access(path, os.W_OK) else "rb")  # NFS locks only what is open for writing
+    except OSError:
+        return False
+    with stream:
+        try:
             _acquire(stream, wait=False)
-    except OSError as error:
-        return error.errno in _HELD and path.exists()
+        except OSError as error:
+            return error.errno in _HELD and path.exists()
     return False
 
 

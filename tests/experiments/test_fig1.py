@@ -21,6 +21,7 @@ from verydeep.experiments import (
     eliminated,
     epochs_left,
     fig1_text,
+    gate_biases,
     mean_curves,
     open_layers,
     participants,
@@ -96,6 +97,13 @@ def test_a_stage_is_decided_by_its_own_epochs_however_far_a_trial_has_gone_since
     trials = {each.trial: each for each in FIRST} | {5: trial(5, [2.0])}
     trials[2] = trial(2, [0.9, 0.001, 0.0001])  # trained on by the strict protocol
     assert participants(trials, SMALL, 1) == [1, 4, 3]
+
+
+def test_a_run_that_diverged_later_is_judged_by_its_first_epochs(tmp_path: Path) -> None:
+    late = trial(0, [0.3, 0.1, 0.2], "diverged")
+    assert [late.best(epochs) for epochs in (1, 2, 3, 4, None)] == [0.3, 0.1, 0.1, math.inf, math.inf]
+    result = filled(tmp_path, HIGHWAY, [late, trial(1, [0.5])])
+    assert [loss for _, loss in gate_biases([result], 1)[10]] == [0.3, 0.5]
 
 
 def test_tasks_come_stage_by_stage_and_none_that_is_done_or_under_way(tmp_path: Path) -> None:

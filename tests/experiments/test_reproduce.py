@@ -11,7 +11,8 @@ from verydeep.cli import main
      (["fig1", "--jobs", "0"], "--jobs must be at least 1"),
      (["tabel1"], "did you mean 'table1'?"), (["table2", "--only", "highway-d"], "unknown row of table2"),
      (["table1", "--strict"], "--strict is not for table1"), (["fig1", "--seeds", "2"], "--seeds is not for fig1"),
-     (["table1", "--seeds", "-1"], "--seeds takes"), (["table1", "--epochs", "0"], "--epochs must be at least 1"),
+     (["table1", "--seeds", "-1"], "--seeds takes"), (["table1", "--seeds", "99999999999"], "at most 1000"),
+     (["table1", "--epochs", "0"], "--epochs must be at least 1"),
      (["all", "--only", "highway-a"], "name it instead of all"), (["table1", "--minutes", "-1"], "--minutes must be")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_one_line(

@@ -3,20 +3,20 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from verydeep.cli import main
 from verydeep.cli._reproduce_tables import read_seeds
 from verydeep.cli._reproduce_view import Bar, Lines
+from verydeep.config import to_dict
 from verydeep.errors import UserError
 from verydeep.experiments import (
     ENTRIES,
     LOGS,
     TABLES,
     Curve,
-    Entry,
     TableResult,
     Tables,
     chosen_entries,
@@ -27,8 +27,10 @@ from verydeep.experiments import (
     tables_lines,
 )
 from verydeep.experiments import _recipes as recipes
+from verydeep.experiments._results_page import page_path
 from verydeep.models import create_model
 from verydeep.models._cards import CARDS
+from verydeep.search import dotted
 from verydeep.training import Run
 from verydeep.training._hints import _regressor
 
@@ -166,7 +168,6 @@ def test_rows_are_chosen_by_name() -> None:
     assert [entry.name for entry in chosen_entries(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
     assert chosen_entries(("table2",), "highway-a") == (NAMED["highway-a"],)
     assert {entry.table for entry in ENTRIES} == set(TABLES)
-    assert isinstance(ENTRIES[0], Entry)
 
 
 def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,6 +188,19 @@ def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.
 def test_the_page_of_results_is_what_the_results_say() -> None:
     """If it is not: verydeep reproduce all --minutes 0."""
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
+
+
+def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_path: Path) -> None:
+    results, other, page = tmp_path / "results", tmp_path / "try", tmp_path / "docs" / "results.md"
+    assert page_path(results) == results / "results.md"
+    page.parent.mkdir()
+    assert page_path(results) == page
+    assert page_path(results, quick=True) == results / "results.md"
+    assert page_path(other) == other / "results.md"
+    page.write_text(results_page(results, page.parent))
+    assert page_path(results) == page
+    page.write_text("# Results\n\nOf my thesis.\n")
+    assert page_path(results) == results / "results.md"
 
 
 def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
@@ -218,11 +232,39 @@ def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path, capsys: pytest.C
     teacher = tmp_path / "runs" / "maxout-fast" / "seed-0"
     assert study.configs[task.entry].distill.teacher == str(teacher)
     teacher.mkdir(parents=True)
-    (teacher / "summary.json").write_text("{}")
+    (teacher / "summary.json").write_text('{"status": "diverged"}')
+    assert not study.taught(task)
+    (teacher / "summary.json").write_text('{"status": "finished"}')
     assert study.taught(task)
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path / "quick")]
     assert main(["reproduce", "table2", *arguments]) == 0
     assert "wait for their teacher, maxout" in capsys.readouterr().out
+
+
+def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = tmp_path / "runs" / "tables" / "maxout-fast" / "seed-0"
+    teacher.mkdir(parents=True)
+    (teacher / "summary.json").write_text('{"status": "diverged"}')
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "wait for their teacher, maxout of table2 with this recipe, which diverged" in said
+    assert (tmp_path / "results.md").exists()
+
+
+def test_a_seed_stopped_after_its_last_epoch_is_settled_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(arguments) == 0
+    file = tmp_path / "tables" / "highway-a-fast.json"
+    trained = json.loads(file.read_text())["seeds"]
+    file.write_text(file.read_text().replace('"status": "trained"', '"status": "training"'))
+    assert main([*arguments, "--epochs", "1"]) == 0
+    assert json.loads(file.read_text())["seeds"] == trained
+    assert "nothing left" in capsys.readouterr().out
 
 
 def test_the_hints_layers_have_shapes_that_fit() -> None:
@@ -233,24 +275,51 @@ def test_the_hints_layers_have_shapes_that_fit() -> None:
         assert regressor.weight.shape == (192, maps, 2, 2)
 
 
-@pytest.mark.parametrize("view", [Lines, Bar])
-def test_every_epoch_is_shown_with_the_time_left(
-    view: type[Lines], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+TENTH = {"epoch": 10, "lr": 0.1, "loss": 1.5, "accuracy": 0.5, "test_loss": 1.4, "test_accuracy": 0.5, "seconds": 600}
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Tables:
+    """Ten of forty epochs, each of a minute."""
     made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
-    study = Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
-    shown = view(study)
-    line = {
-        "epoch": 10,
-        "lr": 0.1,
-        "loss": 1.5,
-        "accuracy": 0.5,
-        "test_loss": 1.4,
-        "test_accuracy": 0.5,
-        "seconds": 600,
-    }
-    shown.epoch(study.tasks()[0], line)
-    shown.close()
+    return Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
+
+
+def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    Lines(begun).epoch(begun.tasks()[0], TENTH)
     said = capsys.readouterr().out
-    assert "highway-a seed 0  epoch 10/40" in said
-    assert view is Bar or "; 30 min left" in said
+    assert said.startswith("highway-a seed 0  epoch 10/40")
+    assert said.endswith("; 30 min left\n")
+
+
+def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar(begun)
+    begun.found[NAMED["highway-a"]].curves[0] = curve([0.5] * 20, seconds=60)
+    bar.epoch(begun.tasks()[0], TENTH)
+    bar.close()
+    (shown,) = bar.progress.tasks
+    assert (shown.completed, shown.total, shown.fields["left"]) == (1, 30, "20 min left")
+    assert "highway-a seed 0  epoch 10/40" in capsys.readouterr().out
+
+
+_WORDS = {
+    "data.augment.pad": "translat",
+    "label_smoothing": "smoothed labels",
+    "model.dropout": "dropout",
+    "optim.classifier_decay": "on the classifier",
+    "optim.lr": "learning rate",
+    "optim.nesterov": "Nesterov",
+    "optim.weight_decay": "weight decay",
+    "average": "average",
+    "schedule.name": "schedule",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if not name.endswith("-hints")])
+def test_a_fast_recipe_says_what_it_changes_and_nothing_else(name: str) -> None:
+    lines = (ROOT / "configs" / "fast" / f"{name}.toml").read_text().partition("\nepochs")[0].splitlines()
+    said = " ".join(line.removeprefix("# ") for line in lines).rpartition(";")[2]
+    paper, fast = (dotted(to_dict(read_recipe(name, recipe))) for recipe in get_args(recipes.Recipe))
+    changed = {field for field in paper if paper[field] != fast[field]}
+    assert changed - {"epochs", "schedule.milestones", "schedule.warmup"} <= _WORDS.keys()
+    assert {field for field, words in _WORDS.items() if words in said} == changed & _WORDS.keys()

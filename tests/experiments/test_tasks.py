@@ -3,8 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from verydeep.errors import UserError
 from verydeep.experiments._fig1 import QUICK, Network
-from verydeep.experiments._tasks import Job, _train
+from verydeep.experiments._tasks import Job, _answer, _give, _train, _Worker
 from verydeep.search import Data
 from verydeep.training import OptimConfig
 
@@ -27,3 +30,24 @@ def test_every_epoch_is_told_also_those_of_an_earlier_attempt(tmp_path: Path) ->
     _train(Job(config, tmp_path / "run", 1), Data(None), lambda metrics: told.append(metrics["epoch"]))
     _train(Job(config, tmp_path / "run", 2), Data(None), lambda metrics: told.append(metrics["epoch"]))
     assert told == [1, 1, 2]
+
+
+def test_a_run_that_is_there_goes_on_wherever_and_only_with_its_own_settings(tmp_path: Path) -> None:
+    config = QUICK.config(Network("plain", 10), 0)
+    _train(Job(config, tmp_path / "run", 1), Data(None))
+    outcome = _train(Job(replace(config, device="auto", threads=2), tmp_path / "run", 2), Data(None))
+    assert [line["epoch"] for line in outcome.metrics] == [1, 2]
+    with pytest.raises(UserError, match="was started with other settings"):
+        _train(Job(replace(config, seed=7), tmp_path / "run", 2), Data(None))
+
+
+def test_a_process_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
+    worker = _Worker(None)
+    worker.process.kill()
+    worker.process.join()
+    other = _give(worker, Job(QUICK.base(Network("plain", 10)), tmp_path / "run", 1), None)
+    while isinstance(outcome := _answer(other), dict):
+        continue
+    other.stop()
+    assert outcome is not None
+    assert (other is not worker, outcome.status) == (True, "trained")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 from pathlib import Path
 from threading import Timer
@@ -12,6 +13,7 @@ from verydeep.cli import main
 from verydeep.config import from_dict
 from verydeep.files import read_toml
 from verydeep.search import Budget, draw, open_study, ranked, read_search, records, start_study, with_settings, work
+from verydeep.search._postgres import hidden
 from verydeep.training import Run, TrainConfig
 
 from ._postgres import Server
@@ -96,6 +98,20 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     assert [(record.status, record.epochs) for record in found] == [("finished", 30)] * 2
     assert found[0].curve[: len(trained)] == trained
     assert found[0].attempts == 2
+
+
+def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    process = start(write(trials=1, epochs=60), "--study", folder, "--jobs", 1)
+    metrics = folder / "trials" / "0000" / "metrics.jsonl"
+    wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
+    (log,) = (folder / "workers").glob("*-0.log")
+    (worker,) = [int(lock.stem.split("-")[-2]) for lock in log.parent.glob("*.lock")]
+    os.kill(worker, signal.SIGTERM)
+    said = process.communicate()[1].decode()
+    assert (process.returncode, said) == (0, "")
+    (found,) = records(open_study(folder))
+    assert (found.status, found.epochs, found.attempts) == ("finished", 60, 2)
 
 
 def test_a_budget_of_epochs_is_kept_and_the_trial_goes_on_later(write: Write, tmp_path: Path) -> None:
@@ -213,6 +229,8 @@ def test_a_folder_that_is_no_study_is_left_alone(
     ("url", "words"),
     [
         ("mysql://root@nowhere/x", "expected postgresql://"),
+        ("postgresql://me:secret@server:abc/db", "postgresql://me@server:abc/db: no address of a server"),
+        ("postgresql://{me}:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
         ("postgresql://someone:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
     ],
 )
@@ -265,3 +283,58 @@ def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path
     again[0].join()
     found = records(open_study(folder, server.url))
     assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3
+
+
+def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write, tmp_path: Path) -> None:
+    rows = [f"{x},{x > 4}" for x in range(9)] * 3
+    for part in ("train", "valid", "test"):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / f"{part}.csv").write_text("\n".join(["x,y", *rows]))
+    file, folder = write(trials=1), tmp_path / "study"
+    source = f'data = {{ source = "{tmp_path / "own"}", target = "y" }}'
+    file.write_text(file.read_text().replace('data = { source = "digits", validation = 0.2 }', source))
+    assert main(["search", str(file), "--study", str(folder), "--jobs", "1", "--quiet"]) == 0
+    study = open_study(folder)
+    (found,) = records(study)
+    assert study.config.metric == "valid_accuracy"
+    assert found.value == found.curve[0]["valid_accuracy"]
+    assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
+
+
+def test_a_study_that_did_not_write_its_metric_down_goes_on(searched: Path, write: Write) -> None:
+    assert '"metric": ""' in (searched / "study.json").read_text()
+    assert main(["search", str(write(trials=5)), "--study", str(searched), "--quiet"]) == 0
+
+
+def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=3)))
+    assert not work(study, folder, budget=Budget.read("1 epochs"))
+    journal = folder / "journal.log"
+    whole = journal.read_bytes()
+    with journal.open("ab") as file:
+        file.write(whole.splitlines()[-1][:20])
+    assert work(open_study(folder), folder)
+    assert journal.read_bytes().startswith(whole)
+    assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
+
+
+def test_a_password_is_hidden_wherever_an_address_has_it() -> None:
+    assert hidden("postgresql://me:secret@server/db") == "postgresql://me@server/db"
+    assert hidden("postgresql://me@server/db?password=secret") == "postgresql://me@server/db"
+    address = "postgresql://me@server/db?password=secret&host=/run&sslpassword=secret"
+    assert hidden(address) == "postgresql://me@server/db?host=/run"
+
+
+@pytest.mark.parametrize("seed", [42949, -3])
+def test_tpe_takes_any_seed(seed: int, write: Write, tmp_path: Path) -> None:
+    file = write(trials=12, more=f'sampler = "tpe"\nseed = {seed}')
+    study = start_study(tmp_path / "study", read_search(file))
+    with study.store.working("anna"):
+        claims = [study.claim("anna") for _ in range(12)]
+    assert len({json.dumps(claim.settings) for claim in claims if claim is not None}) == 12
+
+
+def test_show_refuses_to_list_fewer_than_one(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "show", str(searched), "--top", "-1"]) == 2
+    assert "--top must be at least 1" in one_line(capsys)

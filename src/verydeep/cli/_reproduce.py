@@ -39,7 +39,7 @@ class Reproduce:
     seeds: Annotated[str | None, tyro.conf.arg(metavar="N|0,1,...")] = None
     """Tables: how many seeds, or which; as many as the paper reports unless given."""
     recipe: Literal["fast", "paper"] = "fast"
-    """Tables: the authors' settings, 300 to 400 epochs, or a tenth of that."""
+    """Tables: the authors' settings, where they are known, for 300 to 400 epochs, or our own for a tenth of that."""
     epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Tables: stop for now after so many epochs of the recipe."""
     minutes: Annotated[float | None, tyro.conf.arg(metavar="N")] = None

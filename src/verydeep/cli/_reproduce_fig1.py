@@ -21,7 +21,7 @@ def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | No
     if seconds != 0:
         for _, said in study.train(options.root, interrupt, seconds):
             print(said, flush=True)
-    _write(study)
+    _write(study, options.quick)
 
 
 def _study(options: Reproduce) -> Fig1:
@@ -37,7 +37,7 @@ def _study(options: Reproduce) -> Fig1:
     return Fig1(protocol, chosen(options.only), results, runs, options.jobs)
 
 
-def _write(study: Fig1) -> None:
+def _write(study: Fig1, quick: bool) -> None:
     """The figure, the table and the pages, of all there is."""
     from verydeep.experiments import (
         NETWORKS,
@@ -68,4 +68,4 @@ def _write(study: Fig1) -> None:
     print(claim(rows))
     print(f"{study.left(found)}; figure, table and analysis are in {study.results}")
     if study.results.name == "fig1":  # among the other results, not in a folder of its own
-        print(f"everything measured so far: {write_page(study.results.parent)}")
+        print(f"everything measured so far: {write_page(study.results.parent, quick)}")

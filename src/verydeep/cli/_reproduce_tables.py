@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from verydeep.report import Network
     from verydeep.training import Interrupt
 
+_MOST_SEEDS = 1000
+
 
 def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
     """Train as long as there is time, then write and print what there is."""
@@ -30,7 +32,9 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
         finally:
             view.close()
         if not interrupt.requested and not all(map(study.taught, study.waiting)):
-            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe")
+            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe", end="")
+            diverged = "diverged" in map(study.teaching, study.waiting)
+            print(", which diverged; move its run and its result away to train it again" if diverged else "")
     _write(study, tables, results)
 
 
@@ -59,10 +63,13 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    seeds = tuple(range(numbers[0])) if len(numbers) == 1 and "," not in text else tuple(dict.fromkeys(numbers))
-    if not seeds or min(seeds) < 0:
-        raise UserError(f"--seeds takes a number of seeds such as 5, or a list such as 0,1,2; got '{text}'")
-    return seeds
+    if len(numbers) == 1 and "," not in text:
+        numbers = list(range(min(numbers[0], _MOST_SEEDS + 1)))
+    if not 0 < len(numbers) <= _MOST_SEEDS or min(numbers) < 0:
+        raise UserError(
+            f"--seeds takes a number of seeds such as 5, at most {_MOST_SEEDS}, or a list such as 0,1,2; got '{text}'"
+        )
+    return tuple(dict.fromkeys(numbers))
 
 
 def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
@@ -78,7 +85,7 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
         print(TABLES[table], *tables_lines(table, found), sep="\n")
         if table == "table3":
             print("The authors' log beside ours", *log_lines(found), sep="\n")
-    print(f"{study.left()}; everything measured so far: {write_page(results)}")
+    print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
 def _networks(table: str, found: Sequence[TableResult]) -> list[Network]:

@@ -86,7 +86,7 @@ def _search(options: Search) -> int:
     changes = {name: value for name, value in given.items() if value is not None}
     config = replace(config, options=replace(config.options, **changes))
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    check_search(config, options.root)
+    config = check_search(config, options.root)
     folder = options.study or Path("runs") / f"search-{options.config.stem.removeprefix('search-')}"
     study = start_study(folder, config, options.storage, options.heartbeat)
     workers = Workers(options.jobs, options.storage, options.heartbeat, options.root)

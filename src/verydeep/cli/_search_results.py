@@ -58,6 +58,8 @@ def main(arguments: list[str]) -> int:
 def _show(options: Show) -> None:
     from verydeep.search import open_study, ranked, records, storage_errors, to_csv, to_json
 
+    if options.top < 1:
+        raise UserError(f"--top must be at least 1, got {options.top}")
     with storage_errors():
         study = open_study(options.study, options.storage)
         found = records(study)

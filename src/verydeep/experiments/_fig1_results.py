@@ -45,8 +45,10 @@ class Trial:
         return len(self.train_loss)
 
     def best(self, epochs: int | None = None) -> float:
-        """The lowest loss within so many epochs; infinite for a run that diverged."""
-        return min(self.train_loss[:epochs], default=float("inf")) if self.status != "diverged" else float("inf")
+        """The lowest loss within so many epochs; infinite for a run that diverged before their end, or at all."""
+        if self.status == "diverged" and (epochs is None or self.epochs < epochs):
+            return float("inf")
+        return min(self.train_loss[:epochs], default=float("inf"))
 
 
 class Results:

@@ -1,4 +1,8 @@
-"""The recipes as files: configs/NAME.toml is the authors' (`paper`), configs/fast/NAME.toml a tenth of its epochs."""
+"""The recipes as files.
+
+configs/NAME.toml is the authors' as far as they published it (`paper`), configs/fast/NAME.toml ours for a tenth of its
+epochs; each says what was inferred or changed.
+"""
 
 from pathlib import Path
 from typing import Literal

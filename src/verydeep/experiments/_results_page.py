@@ -10,11 +10,13 @@ from verydeep.experiments._tables import TABLES
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
 from verydeep.files import read_json, write_whole
 
-_HEAD = """# Results
-
-Written by `verydeep reproduce` from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
-the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe,
-`fast` the same network at a tenth of the epochs. Times are of training and measuring together."""
+_OURS = "# Results\n\nWritten by `verydeep reproduce`"
+_HEAD = f"""{_OURS} from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
+the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe for
+the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred, as nothing or not all was published.
+`fast` trains the same network for a tenth of the epochs with settings of our own: schedule, learning rate, weight
+decay, dropout, smoothing of labels, averaging and augmentation. The files in `configs/` say what was inferred and
+changed. Times are of training and measuring together."""
 _LOG = """## The authors' log
 
 Test accuracy in percent of the 19-layer network under the authors' settings: what their published log says after an
@@ -23,15 +25,18 @@ not."""
 _FIGURES = (("2", ("figure2",)), ("3", ("figure3-mnist", "figure3-cifar100")), ("4", ("figure4",)))
 
 
-def page_path(results: Path) -> Path:
-    """Where the page of a folder of results is: in docs/ beside it, if there is one."""
-    docs = results.parent / "docs"
-    return docs / "results.md" if docs.is_dir() else results / "results.md"
+def page_path(results: Path, quick: bool = False) -> Path:
+    """Where the page of a folder of results is: in docs/ beside it, if that is ours to write and it was no trial."""
+    page = results.absolute().parent / "docs" / "results.md"
+    ours = page.read_text(errors="replace").startswith(_OURS) if page.exists() else page.parent.is_dir()
+    if ours and not quick and results.absolute().name == "results":
+        return page
+    return results / "results.md"
 
 
-def write_page(results: Path) -> Path:
-    """Write the page again, and say where it is."""
-    path = page_path(results)
+def write_page(results: Path, quick: bool = False) -> Path:
+    """Write the page again, and say where it is; what a trial on the digits gave stays beside its results."""
+    path = page_path(results, quick)
     write_whole(path, results_page(results, path.parent))
     return path
 

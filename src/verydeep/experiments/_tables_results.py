@@ -78,6 +78,11 @@ class TableResult:
         curve = self.curves.get(seed)
         return epochs if curve is None else 0 if curve.status == "diverged" else max(0, epochs - len(curve.metrics))
 
+    def unsettled(self, seed: int, epochs: int) -> bool:
+        """Whether a seed has all epochs, but was stopped before its run said how it ended."""
+        curve = self.curves.get(seed)
+        return curve is not None and curve.status == "training" and len(curve.metrics) >= epochs
+
     def write(self) -> None:
         """The file."""
         assert self.config is not None

@@ -12,16 +12,15 @@ from typing import Any
 import torch
 
 from verydeep.data import DataConfig
-from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import TEACHER, Entry
-from verydeep.experiments._tables_results import TableResult, shared
+from verydeep.experiments._tables_results import TableResult
 from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._time import hours
 from verydeep.files import read_json
 from verydeep.lock import alone
 from verydeep.models import create_model, multiply_adds
-from verydeep.training import Interrupt, ModelConfig, Run, TrainConfig
+from verydeep.training import Interrupt, ModelConfig, TrainConfig
 
 Tell = Callable[["Task", dict[str, Any]], None]
 _QUICK_EPOCHS = 2
@@ -79,6 +78,8 @@ class Tables:
                 epochs = min(self.epochs or config.epochs, config.epochs)
                 if self.found[entry].left(seed, epochs):
                     tasks.append(Task(entry, seed, epochs))
+                elif self.found[entry].unsettled(seed, config.epochs):
+                    tasks.append(Task(entry, seed, config.epochs))
         return tasks
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
@@ -98,7 +99,6 @@ class Tables:
                     return None
                 waiting.remove(task)
                 taken[self.path(task)] = task
-                self._check(task)
                 return Job(self._seeded(task), self.path(task), task.epochs)
 
             def epoch(job: Job, metrics: dict[str, Any]) -> None:
@@ -132,9 +132,16 @@ class Tables:
         return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
 
     def taught(self, task: Task) -> bool:
-        """Whether a row's teacher has ended, if it has one."""
+        """Whether a row's teacher has been trained, if it has one."""
+        return self.teaching(task) in (None, "finished", "stopped early")
+
+    def teaching(self, task: Task) -> str | None:
+        """How a row's teacher has ended, `training` while it has not; None if the row has no teacher."""
         teacher = self.configs[task.entry].distill.teacher
-        return teacher is None or (Path(teacher) / "summary.json").exists()
+        if teacher is None:
+            return None
+        file = Path(teacher) / "summary.json"
+        return str(read_json(file).get("status")) if file.exists() else "training"
 
     def _config(self, entry: Entry) -> TrainConfig:
         config = read_recipe(entry.name, self.recipe)
@@ -149,12 +156,6 @@ class Tables:
     def _seeded(self, task: Task) -> TrainConfig:
         config = replace(self.configs[task.entry], seed=task.seed)
         return config if torch.cuda.is_available() else replace(config, device="cpu", threads=self.threads)
-
-    def _check(self, task: Task) -> None:
-        """A run that is there goes on with its own settings, so they must be the recipe's."""
-        path = self.path(task)
-        if (path / "config.json").exists() and shared(Run.load(path).config) != shared(self.configs[task.entry]):
-            raise UserError(f"{path} was started with other settings than the recipe's; move it away to start again")
 
     def _tidy(self, task: Task) -> None:
         """What nobody goes on from takes a lot of room."""

@@ -12,7 +12,6 @@ from typing import Any
 from torch import set_flush_denormal
 
 from verydeep.errors import UserError
-from verydeep.lock import is_held
 from verydeep.search import Data, Paused, train_trial
 from verydeep.training import Interrupt, Interrupted, Run, TrainConfig
 
@@ -80,9 +79,7 @@ def train_jobs(
     try:
         while not interrupt.requested and (seconds is None or time.monotonic() - began < seconds):
             while idle and (job := next_job()) is not None:
-                worker = idle.pop()
-                worker.connection.send(job)
-                busy[worker] = job
+                busy[_give(idle.pop(), job, root)] = job
             if not busy:
                 return
             ready = wait([worker.connection for worker in busy], _PAUSE)
@@ -104,6 +101,17 @@ def train_jobs(
     finally:
         for worker in [*idle, *busy]:
             worker.stop()
+
+
+def _give(worker: _Worker, job: Job, root: Path | None) -> _Worker:
+    """Who trains the job: another one, if this one was killed while it had nothing to do."""
+    try:
+        worker.connection.send(job)
+    except ConnectionError:
+        worker.stop()
+        worker = _Worker(root)
+        worker.connection.send(job)
+    return worker
 
 
 def _answer(worker: _Worker) -> Outcome | dict[str, Any] | None:
@@ -140,20 +148,12 @@ def _train(job: Job, data: Data, tell: Callable[[dict[str, Any]], None] = _ignor
         if os.getppid() != parent:
             raise EOFError
         tell(metrics)
-        if job.epochs <= metrics["epoch"] < job.config.epochs and not _diverged(metrics):
+        if metrics["epoch"] >= job.epochs:
             raise Paused
 
-    while is_held(job.path / "lock"):  # by a process whose parent was killed, until the end of its epoch
-        time.sleep(_PAUSE)
     try:
         run = train_trial(job.config, job.path, data, watch)
     except Paused:
         return Outcome("trained", Run.load(job.path).metrics)
     diverged = run.summary is not None and run.summary["status"] == "diverged"
     return Outcome("diverged" if diverged else "trained", run.metrics)
-
-
-def _diverged(metrics: dict[str, Any]) -> bool:
-    """Whether an epoch is the last of a run that diverged: it ends by itself, and says so."""
-    measured = metrics.keys() & {"train_loss", "valid_loss", "test_loss"}  # nothing is, once the loss has exploded
-    return not measured or None in metrics.values()

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean, stdev, variance
-from typing import Any
 
 from verydeep.config import to_dict
 from verydeep.experiments._recipes import read_recipe
 from verydeep.experiments._variations import BASE, STUDIES
 from verydeep.experiments._variations_run import Scores
+from verydeep.search import dotted
 
 _HEAD = """# What helps a recipe of a tenth of the epochs
 
@@ -36,17 +36,10 @@ def recipe_page(folder: Path) -> str:
 
 def recipe_lines(row: str) -> list[str]:
     """Where the fast recipe of a row is not the paper's."""
-    paper, fast = (_flat(to_dict(read_recipe(row, recipe))) for recipe in ("paper", "fast"))
+    paper, fast = (dotted(to_dict(read_recipe(row, recipe))) for recipe in ("paper", "fast"))
     changed = [name for name in paper if paper[name] != fast[name]]
     lines = [f"| {name} | {paper[name]} | {fast[name]} |" for name in changed]
     return ["| setting | paper | fast |", "|---|---|---|", *lines]
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return found
 
 
 def score_lines(scores: Scores) -> list[str]:

@@ -7,7 +7,7 @@ from verydeep.search._open import open_study, start_study
 from verydeep.search._postgres import storage_errors
 from verydeep.search._records import Record, ranked, records, to_csv, to_json
 from verydeep.search._search import Ending, SearchReport, Workers, check_search, search
-from verydeep.search._space import Choices, Range, Settings, Space, draw, read_space, with_settings
+from verydeep.search._space import Choices, Range, Settings, Space, dotted, draw, read_space, with_settings
 from verydeep.search._study import Study
 from verydeep.search._trial import Data, Paused, train_trial
 from verydeep.search._worker import work
@@ -29,6 +29,7 @@ __all__ = [
     "Study",
     "Workers",
     "check_search",
+    "dotted",
     "draw",
     "importance",
     "open_study",

@@ -1,13 +1,13 @@
 """A search, as a file says it: an ordinary training configuration with a `[search]` table beside it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_toml
-from verydeep.search._space import Space, read_space, space_tables
+from verydeep.search._space import Space, dotted, read_space, space_tables
 from verydeep.training import TrainConfig
 
 _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
@@ -68,12 +68,18 @@ class SearchConfig:
 
     @property
     def metric(self) -> str:
-        """What is best."""
+        """What is best; data with validation samples of its own is known only to `judged`, which loads it."""
         if self.options.metric:
             return self.options.metric
-        if self.train.data.validation is not None or self.train.data.valid_path is not None:
-            return "valid_accuracy"
-        return "train_loss" if self.train.evaluate_train else "loss"
+        return self._usual(self.train.data.validation is not None or self.train.data.valid_path is not None)
+
+    def judged(self, validated: bool) -> "SearchConfig":
+        """The same search with its metric written down, now that it is known whether there is validation data."""
+        metric = self.options.metric or self._usual(validated)
+        return replace(self, options=replace(self.options, metric=metric))
+
+    def _usual(self, validated: bool) -> str:
+        return "valid_accuracy" if validated else "train_loss" if self.train.evaluate_train else "loss"
 
     @property
     def maximise(self) -> bool:
@@ -105,15 +111,8 @@ def search_config(values: dict[str, Any], where: str) -> SearchConfig:
 
 def differences(before: SearchConfig, now: SearchConfig) -> list[str]:
     """What two searches do not have in common; more trials of the same search are no difference."""
-    old, new = (_flat(config.as_dict()) for config in (before, now))
+    old, new = (dotted(config.as_dict()) | {"search.metric": config.metric} for config in (before, now))
     return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name) and name != _TRIALS)
 
 
 _TRIALS = "search.trials"
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found

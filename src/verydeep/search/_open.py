@@ -36,9 +36,8 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     """
     _refuse_others(folder)
     known = _remembered(folder)
-    if known and known["storage"] != (storage and hidden(storage)):
-        raise UserError(f"{folder} is kept in {_place(known)}; go on there, or choose another --study")
     if known:
+        _check_place(folder, known, storage)
         _check_same(folder, search_config(known["config"], str(folder / "study.json")), config)
     store = _store(folder, storage, heartbeat)
     name = folder.resolve().name
@@ -61,6 +60,8 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
     known = _remembered(folder)
     if storage is None and known is None:
         raise UserError(f"{folder}: no study here; start one with verydeep search, or say where it is with --storage")
+    if known and storage is not None:
+        _check_place(folder, known, storage)
     store = _store(folder, storage or (known or {})["storage"], heartbeat)
     name = folder.resolve().name
     with storage_errors(), quiet_optuna():
@@ -117,5 +118,8 @@ def _remembered(folder: Path) -> dict[str, Any] | None:
     return values
 
 
-def _place(known: dict[str, Any]) -> str:
-    return str(known["storage"] or "its journal file (no --storage)")
+def _check_place(folder: Path, known: dict[str, Any], storage: str | None) -> None:
+    before = known["storage"]
+    if (before and hidden(before)) != (storage and hidden(storage)):
+        place = hidden(before) if before else "its journal file (no --storage)"
+        raise UserError(f"{folder} is kept in {place}; go on there, or choose another --study")

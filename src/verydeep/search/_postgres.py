@@ -3,6 +3,7 @@
 They send heartbeats; one who has been silent for four of them counts as dead.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from verydeep.errors import UserError
 from verydeep.search._storage import quiet_optuna
 
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+_EXPECTED = "postgresql://USER@HOST:PORT/DATABASE"
+_PLAIN = str.maketrans({"{": "{{", "}": "}}"})  # Optuna takes an address for a template
 _SILENT_BEATS = 4
 _PATIENCE = 300.0  # seconds
 _PAUSE = 1.0
@@ -30,20 +33,22 @@ class PostgresStore:
 
     def __init__(self, url: str, heartbeat: int) -> None:
         if not url.startswith(_SCHEMES):
-            raise UserError(f"--storage {hidden(url)}: expected postgresql://USER@HOST/DATABASE")
+            raise UserError(f"--storage {hidden(url)}: expected {_EXPECTED}")
         self.heartbeat = heartbeat
         # A connection for each of the few calls of an epoch: none to keep, and none that breaks in between.
         arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
         with storage_errors(), quiet_optuna():
             try:
                 self.storage: BaseStorage = RDBStorage(
-                    f"postgresql+psycopg://{url.split('://', 1)[1]}",
+                    f"postgresql+psycopg://{url.split('://', 1)[1].translate(_PLAIN)}",
                     engine_kwargs=arguments,
                     heartbeat_interval=heartbeat,
                     grace_period=_SILENT_BEATS * heartbeat,
                 )
             except ImportError as error:
                 raise UserError("--storage needs an extra: pip install 'verydeep[postgres]'") from error
+            except ValueError as error:  # a port that is no number
+                raise UserError(f"--storage {hidden(url)}: no address of a server; expected {_EXPECTED}") from error
             except RuntimeError as error:  # a schema of another version
                 raise UserError(f"--storage {hidden(url)}: {str(error).splitlines()[0]}") from error
 
@@ -95,6 +100,7 @@ def hidden(url: str) -> str:
     """A storage's address without its password."""
     scheme, _, rest = url.partition("://")
     user, at, host = rest.rpartition("@")
+    host = re.sub(r"(?<=[?&])(ssl)?password=[^&]*(&|$)", "", host).rstrip("?&")
     return f"{scheme}://{user.partition(':')[0]}{at}{host}"
 
 

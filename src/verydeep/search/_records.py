@@ -9,9 +9,10 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from verydeep.search._attempts import best, epochs, live
 from verydeep.search._distributions import decoded
 from verydeep.search._space import Settings
-from verydeep.search._study import Study, best, live
+from verydeep.search._study import Study
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def ranked(found: list[Record], maximise: bool) -> list[Record]:
 
 def epochs_trained(study: Study) -> int:
     """Of all trials together; an epoch that was trained again after a crash counts once."""
-    return sum(max((_epochs(trial) for trial in tries), default=0) for tries in study.attempts())
+    return sum(max(map(epochs, tries), default=0) for tries in study.attempts())
 
 
 def to_csv(found: list[Record]) -> str:
@@ -97,15 +98,11 @@ def _record(study: Study, setting: int, tries: list[FrozenTrial]) -> Record:
         status = "training" if trial is not None and trial.state == TrialState.RUNNING else "waiting"
         curve = [] if latest is None else [_finite(v) for _, v in sorted(latest.intermediate_values.items())]
         value = best(curve, study.config.maximise)
-        epochs = max((_epochs(each) for each in tries), default=0)
-        return Record(setting, status, value, epochs, settings=settings, attempts=len(begun), worker=worker)
+        reached = max(map(epochs, tries), default=0)
+        return Record(setting, status, value, reached, settings=settings, attempts=len(begun), worker=worker)
     result = json.loads(trial.user_attrs["result"])
     value = None if trial.value is None else _finite(trial.value)
     return Record(setting, value=value, settings=settings, attempts=len(begun), worker=worker, **result)
-
-
-def _epochs(trial: FrozenTrial) -> int:
-    return max(trial.intermediate_values, default=0)
 
 
 def _finite(value: float) -> float | None:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from verydeep.data import load_dataset
+from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.search._budget import Budget
 from verydeep.search._config import SearchConfig
 from verydeep.search._open import HEARTBEAT
 from verydeep.search._postgres import storage_errors
 from verydeep.search._process import WorkerProcess
+from verydeep.search._records import epochs_trained
 from verydeep.search._space import check_limits, draw, with_settings
 from verydeep.search._study import Study
-from verydeep.training import interruptible, make_model
+from verydeep.search._trial import Data, ImpossibleError, possible
+from verydeep.training import TrainConfig, interruptible, make_model
 
 _LOOK_EVERY = 0.5  # seconds
 Ending = Literal["complete", "interrupted", "the budget is used"]
@@ -52,16 +54,32 @@ class Workers:
     root: Path | None = None
 
 
-def check_search(config: SearchConfig, root: Path | None) -> None:
-    """Say what does not exist or fit together once, before any process is started."""
-    first = with_settings(config.train, draw(config.space, config.options.seed, 0))
-    dataset = load_dataset(first.data, root)
+def check_search(config: SearchConfig, root: Path | None) -> SearchConfig:
+    """Say what does not exist or fit together once, before any process is started; return the search with its metric.
+
+    The metric depends on whether there is validation data, which may come with the data itself.
+    """
+    first, dataset = _first_possible(config, Data(root))
+    config = config.judged(dataset.valid is not None)
     if config.metric.startswith("valid_") and dataset.valid is None:
         raise UserError(f"search.metric: {config.metric} needs validation data: set data.validation, such as 0.1")
     for name, way in config.space.items():
         if name.startswith("model."):
             check_limits(name, way, "search.space", lambda s: make_model(with_settings(config.train, s), dataset))
     make_model(first, dataset)
+    return config
+
+
+def _first_possible(config: SearchConfig, data: Data) -> tuple[TrainConfig, Dataset]:
+    """The first trial whose settings go together, and its data; that others' do not will be their result."""
+    problem: ImpossibleError | None = None
+    for number in range(config.options.trials):
+        try:
+            return possible(config, draw(config.space, config.options.seed, number), data)
+        except ImpossibleError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
 
 
 def search(
@@ -93,7 +111,7 @@ def search(
 
 
 class _Crew:
-    """The workers of this command: as many as there should be, a killed one replaced."""
+    """The workers of this command: as many as there should be, one that was killed or told to stop replaced."""
 
     def __init__(self, folder: Path, jobs: int, workers: Workers, budget: Budget) -> None:
         self.folder, self.jobs, self.workers, self.budget = folder, jobs, workers, budget
@@ -112,15 +130,24 @@ class _Crew:
         self.running.append(WorkerProcess(self.folder, self.started, options))
         self.started += 1
 
-    def sort_out(self) -> None:
-        """Those that have ended: done, killed, or with a problem."""
+    def sort_out(self, study: Study) -> None:
+        """Those that have ended: done, stopped or killed by someone else, or with a problem."""
         for process in [process for process in self.running if process.code is not None]:
             self.running.remove(process)
             process.stop()
             code = process.code or 0
-            self.ended += code >= 0
+            self.ended += code > 0 or (code == 0 and self._is_over(study))
             if code > 0:
                 self.problems.append(process.problem)
+
+    def _is_over(self, study: Study) -> bool:
+        """Whether there is nothing left to do, or nothing left to do it with."""
+        seconds, epochs = self.budget.seconds, self.budget.epochs
+        if seconds is not None and time.monotonic() - self.began >= seconds:
+            return True
+        if not study.store.patiently(study.unfinished):
+            return True
+        return epochs is not None and study.store.patiently(lambda: epochs_trained(study)) >= epochs
 
 
 def _work_off(study: Study, crew: _Crew, report: SearchReport) -> bool:
@@ -130,7 +157,7 @@ def _work_off(study: Study, crew: _Crew, report: SearchReport) -> bool:
             while crew.running or (crew.missing and not interrupt.requested):
                 while crew.missing and not interrupt.requested:
                     crew.start()
-                crew.sort_out()
+                crew.sort_out(study)
                 if interrupt.requested:
                     for process in crew.running:
                         process.stop()

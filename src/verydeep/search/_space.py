@@ -92,6 +92,14 @@ def with_settings(config: TrainConfig, settings: Settings) -> TrainConfig:
     return from_dict(TrainConfig, values, "settings")
 
 
+def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, each value named by its dotted path."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
+
+
 def read_space(tables: object, base: TrainConfig, where: str) -> Space:
     """The space of a file's tables, checked against the fields and their limits.
 

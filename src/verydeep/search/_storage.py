@@ -58,9 +58,7 @@ class JournalStore:
         self.folder = folder
         make_folder(folder)
         try:
-            backend: BaseJournalBackend = JournalFileBackend(
-                str(folder / "journal.log"), lock_obj=_KernelLock(folder / "journal.lock")
-            )
+            backend: BaseJournalBackend = JournalFileBackend(str(folder / "journal.log"), lock_obj=_KernelLock(folder))
             self.storage: BaseStorage = JournalStorage(backend)
         except OSError as error:
             raise cannot_write(folder / "journal.log", error) from error
@@ -125,12 +123,23 @@ def quiet_optuna() -> Iterator[None]:
 class _KernelLock(BaseJournalFileLock):
     """For Optuna's journal: unlike its own locks, this one vanishes with the process that held it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.held = path, ExitStack()
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.held = folder, ExitStack()
 
     def acquire(self) -> bool:
-        self.held.enter_context(alone(self.path, ""))
+        self.held.enter_context(alone(self.folder / "journal.lock", ""))
+        _drop_cut_line(self.folder / "journal.log")
         return True
 
     def release(self) -> None:
         self.held.close()
+
+
+def _drop_cut_line(journal: Path) -> None:
+    """Who was killed while writing left half a line; Optuna would add the next one to it, and never read either."""
+    with journal.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        if file.read(1) not in (b"\n", b""):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)

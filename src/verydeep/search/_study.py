@@ -15,16 +15,16 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.pruners import BasePruner, NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from verydeep.search._attempts import best, deaths, epochs, live, value_at
 from verydeep.search._config import SearchConfig
 from verydeep.search._distributions import decoded, distribution, encoded
+from verydeep.search._halving import goes_on, is_rung
 from verydeep.search._space import Settings, draw
 from verydeep.search._storage import Store, fail, quiet_optuna
 
 _RANDOM_FIRST = 10  # trials before TPE has something to learn from
-MOST_DEATHS = 10  # a setting that kills its worker so often would kill the next one too
 
 
 class LostTrial(Exception):  # noqa: N818 - not an error
@@ -39,13 +39,15 @@ class Claim:
         setting: Its number.
         trial_id: The attempt in Optuna's storage.
         settings: What it trains with.
-        deaths: How many workers have died over it.
+        deaths: How many workers have died over it since it last got further.
+        reached: How many epochs of it earlier attempts have reported.
     """
 
     setting: int
     trial_id: int
     settings: Settings
     deaths: int = 0
+    reached: int = 0
 
 
 class Study:
@@ -54,7 +56,7 @@ class Study:
     def __init__(self, name: str, config: SearchConfig, store: Store) -> None:
         self.name, self.config, self.store = name, config, store
         with quiet_optuna():
-            self.optuna = optuna.load_study(study_name=name, storage=store.storage, pruner=_pruner(config))
+            self.optuna = optuna.load_study(study_name=name, storage=store.storage)
         self.distributions = {field: distribution(way) for field, way in config.space.items()}
 
     @property
@@ -81,7 +83,8 @@ class Study:
             for setting, tries in enumerate(self.attempts()):
                 trial = live(tries) or self._add(setting, tries)
                 if trial.state == TrialState.WAITING and self._take(trial, worker):
-                    return Claim(setting, trial._trial_id, self._settings(setting, trial), deaths(tries))
+                    settings = self._settings(setting, trial)
+                    return Claim(setting, trial._trial_id, settings, deaths(tries), max(map(epochs, tries), default=0))
         return None
 
     def _add(self, setting: int, tries: list[FrozenTrial]) -> FrozenTrial:
@@ -127,7 +130,7 @@ class Study:
         from optuna.samplers import TPESampler
 
         with quiet_optuna():
-            sampler = TPESampler(seed=self.config.options.seed * 100_003 + setting, constant_liar=True)
+            sampler = TPESampler(seed=(self.config.options.seed * 100_003 + setting) % 2**32, constant_liar=True)
             study = optuna.load_study(study_name=self.name, storage=self.store.storage, sampler=sampler)
             found = {n: sampler.sample_independent(study, trial, n, d) for n, d in self.distributions.items()}
         for name, value in found.items():
@@ -140,7 +143,16 @@ class Study:
         with _ours(claim):
             worst = self.worst if value is None else value
             self.store.storage.set_trial_intermediate_value(claim.trial_id, epoch, worst)
-            return self.optuna.pruner.prune(self.optuna, self.store.storage.get_trial(claim.trial_id))
+            return epoch > claim.reached and self._is_outdone(claim, epoch, worst)
+
+    def _is_outdone(self, claim: Claim, epoch: int, value: float) -> bool:
+        """Whether others have done better by then; each setting counts once, however often it was begun."""
+        halving = self.config.options.halving
+        if halving is None or not is_rung(halving, epoch):
+            return False
+        found = {setting: value_at(epoch, tries) for setting, tries in enumerate(self.attempts())}
+        others = [other for setting, other in found.items() if other is not None and setting != claim.setting]
+        return not goes_on(value, others, halving.keep, self.config.maximise)
 
     def finish(self, claim: Claim, result: dict[str, Any]) -> None:
         """Record a trial's result: from here on it is counted, once."""
@@ -154,10 +166,15 @@ class Study:
             values = [self.worst if value is None else value]
             self.store.storage.set_trial_state_values(claim.trial_id, state, values)
 
-    def leave(self, claim: Claim) -> None:
-        """Give a trial back: another worker, or this one later, goes on with it."""
+    def leave(self, claim: Claim, died: bool = False) -> None:
+        """Give a trial back: another worker, or this one later, goes on with it.
+
+        Args:
+            claim: The trial.
+            died: Whether it counts as a worker's death.
+        """
         try:
-            self.store.storage.set_trial_user_attr(claim.trial_id, "left", True)
+            self.store.storage.set_trial_user_attr(claim.trial_id, "left", not died)
         except UpdateFinishedTrialError:
             return
         fail(self.store.storage, claim.trial_id)
@@ -166,29 +183,6 @@ class Study:
     def worst(self) -> float:
         """What a diverged run is worth."""
         return -math.inf if self.config.maximise else math.inf
-
-
-def live(tries: list[FrozenTrial]) -> FrozenTrial | None:
-    """The attempt that counts: the earliest that was not given up."""
-    return next((trial for trial in tries if trial.state != TrialState.FAIL), None)
-
-
-def deaths(tries: list[FrozenTrial]) -> int:
-    """How often a worker died over a setting."""
-    return sum(trial.state == TrialState.FAIL and not trial.user_attrs.get("left") for trial in tries)
-
-
-def best(curve: list[float | None], maximise: bool) -> float | None:
-    """The best value of a curve; None where there is none."""
-    values = [value for value in curve if value is not None]
-    return (max if maximise else min)(values) if values else None
-
-
-def _pruner(config: SearchConfig) -> BasePruner:
-    halving = config.options.halving
-    if halving is None:
-        return NopPruner()
-    return SuccessiveHalvingPruner(min_resource=halving.first, reduction_factor=halving.keep)
 
 
 @contextmanager

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from verydeep.errors import UserError
+from verydeep.search._attempts import MOST_DEATHS
 from verydeep.search._budget import Budget
 from verydeep.search._postgres import storage_errors
 from verydeep.search._records import epochs_trained
-from verydeep.search._space import with_settings
 from verydeep.search._storage import worker_name
-from verydeep.search._study import MOST_DEATHS, Claim, LostTrial, Study
-from verydeep.search._trial import Data, Paused, train_trial
-from verydeep.training import Interrupt, Interrupted, Run, TrainConfig, interruptible
+from verydeep.search._study import Claim, LostTrial, Study
+from verydeep.search._trial import Data, ImpossibleError, Paused, Watch, check_trial, possible, train_trial
+from verydeep.training import Interrupt, Interrupted, Run, interruptible
 
 Say = Callable[[str], None]
 _LOOK_AGAIN = 1.0  # seconds until an idle worker looks whether another one has died
@@ -63,13 +63,16 @@ def _train(
     def watch(metrics: dict[str, Any]) -> None:
         value = metrics.get(study.config.metric)
         ends = study.store.patiently(lambda: study.report(claim, metrics["epoch"], value))
-        if metrics["epoch"] < config.epochs and (ends or _is_used(study, budget)):
+        if ends or interrupt.requested or _is_used(study, budget):
             raise Paused("pruned" if ends else "")
 
+    def wanted() -> None:
+        if interrupt.requested:
+            raise Paused
+
     try:
-        config = _trial_config(study, claim)
         with study.store.beating(claim.trial_id):
-            result = _result(config, path, data, watch, claim)
+            result = _result(study, claim, path, data, watch, wanted)
         study.store.patiently(lambda: study.finish(claim, result))
         report(f"trial {claim.setting}: {result['status']} after {result['epochs']} epochs")
     except Interrupted:
@@ -79,37 +82,40 @@ def _train(
         study.leave(claim)
     except LostTrial:
         report(f"trial {claim.setting}: given to another worker")
-    except BaseException:
-        study.leave(claim)
+    except BaseException as error:
+        # What nobody expected, such as too little memory, may be the settings' fault: it counts as a worker's death.
+        study.leave(claim, died=isinstance(error, Exception) and not isinstance(error, UserError))
         raise
 
 
 def _result(
-    config: TrainConfig, path: Path, data: Data, watch: Callable[[dict[str, Any]], None], claim: Claim
+    study: Study,
+    claim: Claim,
+    path: Path,
+    data: Data,
+    watch: Watch,
+    wanted: Callable[[], None],
 ) -> dict[str, Any]:
-    """How the run ended: also one that diverged, was pruned or cannot be trained at all has a result."""
+    """How the run ended: also one that diverged, was pruned or cannot be trained at all has a result.
+
+    Other errors have not: a run that is held, a missing GPU or damaged data say nothing about the settings.
+    """
     if claim.deaths >= MOST_DEATHS:
         return _failed(f"{claim.deaths} workers died over it; out of memory?")
-    data(config.data)  # what is wrong with the data is no result of a trial
     try:
-        run = train_trial(config, path, data, watch)
+        config, dataset = possible(study.config, claim.settings, data)
+        if not (path / "config.json").exists():
+            check_trial(config, dataset)
+    except ImpossibleError as error:
+        return _failed(str(error))
+    try:
+        run = train_trial(replace(config, threads=config.threads or 1), path, data, watch, wanted)
     except Paused as paused:
         if str(paused) != "pruned":
             raise
         return _described(Run.load(path), "pruned")
-    except UserError as error:
-        if _is_of_the_machine(error):
-            raise
-        return _failed(str(error))
     assert run.summary is not None
     return _described(run, run.summary["status"])
-
-
-def _is_of_the_machine(error: BaseException | None) -> bool:
-    """Whether a full disk or the like is behind an error, which says nothing about the settings."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__
-    return error is not None
 
 
 def _described(run: Run, status: str) -> dict[str, Any]:
@@ -120,11 +126,6 @@ def _described(run: Run, status: str) -> dict[str, Any]:
 
 def _failed(reason: str) -> dict[str, Any]:
     return {"status": "failed", "reason": reason, "epochs": 0, "seconds": 0.0, "run": "", "curve": []}
-
-
-def _trial_config(study: Study, claim: Claim) -> TrainConfig:
-    config = with_settings(study.config.train, claim.settings)
-    return replace(config, threads=config.threads or 1)
 
 
 def _is_used(study: Study, budget: Budget) -> bool:
