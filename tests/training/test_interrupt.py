@@ -82,6 +82,20 @@ def test_signals_are_as_before_when_training_ends() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+def test_who_stops_a_part_stops_the_whole(listening: Any) -> None:
+    with interruptible() as whole:
+        with interruptible() as part:
+            signal.raise_signal(signal.SIGINT)
+            assert part.requested
+        assert whole.requested
+        with interruptible() as later:
+            assert later.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with interruptible() as another:
+        assert not another.requested
+
+
 def test_a_thread_may_train_although_it_sees_no_signals() -> None:
     seen: list[bool] = []
 

@@ -82,7 +82,7 @@ def train_trial(
     while is_held(path / "lock"):  # by a process that was given up but lives, until the end of its epoch
         time.sleep(_PAUSE)
         wanted()
-    report = _Epochs(watch, wanted)
+    report = _Epochs(watch)
     if not (path / "config.json").exists():
         return train(config, path, loaded=data(config.data), report=report)
     run = Run.load(path)
@@ -106,14 +106,13 @@ def _settings(config: TrainConfig) -> TrainConfig:
 class _Epochs(Report):
     """Passes every epoch on; what went wrong and was mended goes to the run's events.log."""
 
-    def __init__(self, watch: Watch, wanted: Callable[[], None]) -> None:
-        self.watch, self.wanted = watch, wanted
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         self.run, self.position = run, position
         for metrics in run.metrics:
             self.epoch(metrics)
-        self.wanted()  # from here on, the training itself listens to Ctrl-C
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         try:

@@ -63,7 +63,7 @@ def _train(
     def watch(metrics: dict[str, Any]) -> None:
         value = metrics.get(study.config.metric)
         ends = study.store.patiently(lambda: study.report(claim, metrics["epoch"], value))
-        if ends or interrupt.requested or _is_used(study, budget):
+        if ends or _is_used(study, budget):
             raise Paused("pruned" if ends else "")
 
     def wanted() -> None:
@@ -75,10 +75,7 @@ def _train(
             result = _result(study, claim, path, data, watch, wanted)
         study.store.patiently(lambda: study.finish(claim, result))
         report(f"trial {claim.setting}: {result['status']} after {result['epochs']} epochs")
-    except Interrupted:
-        interrupt.requested = True
-        study.leave(claim)
-    except Paused:
+    except (Interrupted, Paused):
         study.leave(claim)
     except LostTrial:
         report(f"trial {claim.setting}: given to another worker")

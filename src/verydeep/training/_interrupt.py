@@ -15,13 +15,23 @@ class Interrupt:
     requested = False
 
 
+_outer: Interrupt | None = None  # of the main thread
+
+
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Note SIGINT and SIGTERM instead of dying of them; the second one works as usual."""
-    interrupt = Interrupt()
+    """Note SIGINT and SIGTERM instead of dying of them; the second one works as usual.
+
+    Inside of another one it is the same: who asks to stop a part asks to stop the whole.
+    """
+    global _outer  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
-        yield interrupt
+        yield Interrupt()
         return
+    if _outer is not None:
+        yield _outer
+        return
+    interrupt = _outer = Interrupt()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
 
@@ -37,5 +47,6 @@ def interruptible() -> Iterator[Interrupt]:
     try:
         yield interrupt
     finally:
+        _outer = None
         for number, handler in before.items():
             signal.signal(number, handler)
