@@ -1,5 +1,6 @@
 import builtins
 import csv
+import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -293,3 +294,18 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkey
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(UserError, match=r"pip install 'verydeep\[parquet\]'"):
         load_dataset(tmp_path / "p.parquet")
+
+
+def test_the_row_numbers_that_pandas_saves_beside_sorted_rows_are_no_feature(tmp_path: Path) -> None:
+    pa = import_module("pyarrow")  # one of the test tools: never skipped
+    import pyarrow.parquet
+
+    columns = {"a": [3, 1, 2, 5] * 5, "y": [0] * 10 + [1] * 10, "patient": range(20), "__index_level_1__": range(20)}
+    table = pa.table(columns)
+    saved = {b"pandas": json.dumps({"index_columns": ["patient", "__index_level_1__"]}).encode()}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(saved), tmp_path / "p.parquet")
+    data = load_dataset(tmp_path / "p.parquet")
+    assert isinstance(data.preparation, TablePreparation)
+    assert [column.name for column in data.preparation.numbers] == ["a", "patient"]  # an index with a name is a column
+    pyarrow.parquet.write_table(table, tmp_path / "q.parquet")  # somebody else's column of that name
+    assert load_dataset(tmp_path / "q.parquet").train.x.shape[1] == 3
