@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 
 from verydeep.data import load_dataset
+from verydeep.data._images import read_image, with_channels
 from verydeep.errors import UserError
 
 
@@ -62,8 +63,6 @@ def test_grey_images_have_one_channel_unless_one_has_colour(tmp_path: Path) -> N
 
 
 def test_colour_weighed_to_grey_is_what_pillow_gives(tmp_path: Path) -> None:
-    from verydeep.data._images import read_image, with_channels
-
     pixels = np.random.default_rng(0).integers(0, 256, (9, 9, 3)).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     expected = np.array(Image.fromarray(pixels).convert("L")).astype(int)
@@ -94,8 +93,36 @@ def test_a_photograph_is_turned_upright(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["1", "LA", "P", "RGBA", "CMYK"])
 def test_other_kinds_of_8_bit_images_are_converted(tmp_path: Path, mode: str) -> None:
     folder(tmp_path)
-    Image.new("RGB", (6, 4), (9, 9, 9)).convert(mode).save(tmp_path / "cats" / ("a.tif" if mode == "CMYK" else "a.png"))
-    assert load_dataset(tmp_path).train.x.shape[1] == 3
+    image = Image.new("RGB", (6, 4), (51, 51, 51)).convert(mode)
+    image.save(tmp_path / "cats" / ("a.tif" if mode == "CMYK" else "a.png"))
+    data = load_dataset(tmp_path, preprocess="none")
+    pixels = torch.from_numpy(np.moveaxis(np.array(image.convert("RGB")), 2, 0))
+    assert any(torch.equal(x, pixels) for x in torch.cat([data.train.x, data.test.x]))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_a_dark_shape_on_a_transparent_ground_is_seen_on_white(tmp_path: Path, mode: str) -> None:
+    image = Image.new("RGBA" if mode in ("RGBA", "P", "RGB") else "LA", (6, 4), 0)
+    image.paste((0, 0, 0, 255) if image.mode == "RGBA" else (0, 255), (1, 1, 3, 3))
+    path = tmp_path / "a.png"
+    if mode in ("RGBA", "LA"):
+        image.save(path)
+    else:  # no channel of its own: one colour stands for nothing
+        solid = Image.new(mode, (6, 4), (1, 1, 1) if mode == "RGB" else 1)
+        solid.paste((0, 0, 0) if mode == "RGB" else 0, (1, 1, 3, 3))
+        if mode == "P":
+            solid.putpalette([0, 0, 0, 1, 1, 1])
+        solid.save(path, transparency=(1, 1, 1) if mode == "RGB" else 1)
+    expected = np.full((4, 6), 255, dtype=np.uint8)
+    expected[1:3, 1:3] = 0
+    pixels = read_image(path)
+    assert len(pixels) == (1 if mode in ("LA", "L") else 3)
+    assert all(np.array_equal(channel, expected) for channel in pixels)
+
+
+def test_what_is_half_transparent_is_half_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (6, 4), (0, 100, 200, 128)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png")[:, 0, 0].tolist() == [127, 177, 227]
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 50])

@@ -41,7 +41,9 @@ def test_named_splits_are_kept(tmp_path: Path) -> None:
     assert len(data.valid) == 2
 
 
-@pytest.mark.parametrize(("shape", "becomes"), [((6, 5), (1, 6, 5)), ((6, 5, 3), (3, 6, 5)), ((3, 6, 5), (3, 6, 5))])
+@pytest.mark.parametrize(
+    ("shape", "becomes"), [((6, 5), (1, 6, 5)), ((6, 5, 3), (3, 6, 5)), ((3, 6, 5), (3, 6, 5)), ((9, 4, 4), (9, 4, 4))]
+)
 def test_images_become_channels_height_width(tmp_path: Path, shape: tuple[int, ...], becomes: tuple[int, ...]) -> None:
     images = random_images(20, *shape)
     data = load_dataset(save(tmp_path, x_train=images, y_train=Y, x_test=images, y_test=Y), preprocess="none")
@@ -98,6 +100,7 @@ nan[7, 1], inf[3, 0] = np.nan, np.inf
         ({"x": X * 1e300, "y": Y}, r"x\[0, 1\]: 1e\+300 is not a finite float32"),
         ({"x": X + 1j, "y": Y}, "x: expected numbers, got complex128"),
         ({"x": X.astype(str), "y": Y}, "x: expected numbers, got <U"),
+        ({"x": np.zeros((20, 6, 5, 4)), "y": Y}, r"x: shape \(20, 6, 5, 4\) looks like .*transparency.*save three"),
         ({"x": X[:, 0], "y": Y}, r"x: shape \(20,\) cannot be used"),
         ({"x": X[:0], "y": Y[:0]}, r"x: shape \(0, 2\) cannot be used"),
         ({"x": np.zeros((20, 0)), "y": Y}, r"x: shape \(20, 0\) cannot be used"),

@@ -26,7 +26,7 @@ def read_images(folder: Path, size: int | None, channels: int | None) -> dict[st
 
 
 def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndarray:
-    """One image as `(1 or 3, height, width)` bytes, upright, and resized to `size` (both, or height and width)."""
+    """One image as `(1 or 3, height, width)` bytes, upright, on white, resized to `size` (both, or height, width)."""
     from PIL import Image, ImageOps
 
     try:
@@ -34,7 +34,11 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndar
             image = ImageOps.exif_transpose(file)
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {image.mode} has more than 8 bits; save it with 8")
-            image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+            mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
+            if image.has_transparency_data:  # whose colour below may be anything, often that of the shape itself
+                image = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+            image = image.convert(mode)
             if size is not None:
                 height, width = (size, size) if isinstance(size, int) else size
                 image = image.resize((width, height), Image.Resampling.BILINEAR)
