@@ -101,6 +101,26 @@ def test_other_tables_are_prepared_as_the_training_table_was(table: Path, tmp_pa
     torch.testing.assert_close(x[:, 0], ((sizes.double() - mean) / deviation).float())
 
 
+def test_other_data_never_takes_the_place_of_the_runs_own_result(
+    table: Path, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    for folder in ("new", "newer"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "flowers.csv").write_text(table.read_text())
+    parted = tmp_path / "split"
+    parted.mkdir()
+    for role in ("train", "test"):
+        (parted / f"{role}.csv").write_text(table.read_text())
+    monkeypatch.chdir(parted)
+    for data in ((), *(("--data", str(path)) for path in ("../new/flowers.csv", "../newer/flowers.csv", "."))):
+        assert main(["eval", str(run.path), *data]) == 0
+    results = [json.loads(file.read_text()) for file in run.path.glob("eval/*/evaluation.json")]
+    found = sorted((result["data"], result["split"] or "", result["samples"]) for result in results)
+    assert found == [("flowers", "test", 12), ("flowers.csv", "", 60), ("flowers.csv", "", 60), ("split/", "test", 60)]
+    assert json.loads((run.path / "eval/flowers-test/evaluation.json").read_text())["samples"] == 12
+
+
 def test_classes_are_matched_by_name(table: Path, tmp_path: Path, configure: Configure) -> None:
     run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
     only = tmp_path / "tulips.csv"

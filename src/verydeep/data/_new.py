@@ -31,10 +31,11 @@ def load_split(inputs: Inputs, trained: DataConfig, source: str, role: str, root
     if source in NAMES:
         return _known(inputs, source, role, root)
     parts = read_own(_like(trained, inputs, source))
-    part = next(iter(parts.values())) if len(parts) == 1 else parts.get(role)
-    if part is None:
+    if len(parts) == 1:
+        return replace(_own(inputs, next(iter(parts.values())), source), whole=True)
+    if role not in parts:
         raise UserError(f"{source}: has no {role} split, only {', '.join(parts)}")
-    return _own(inputs, part, source)
+    return _own(inputs, parts[role], source)
 
 
 def _known(inputs: Inputs, name: str, role: str, root: str | Path | None) -> Split:
