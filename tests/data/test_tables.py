@@ -135,6 +135,18 @@ def test_whole_number_classes_are_in_the_order_of_numbers(write: Write) -> None:
     assert load_dataset(write(rows, header=("a", "label"))).classes == ("0", "5", "10")
 
 
+def test_a_number_is_one_class_and_one_category_however_it_is_written(write: Write) -> None:
+    forms = ("{}", "{}.0", "{}.", "{}e0")
+    rows = [[forms[i % 4].format(i // 4 % 3), forms[i // 4 % 4].format((i % 3) * 5)] for i in range(48)]
+    rows += [["01", "5"], ["1.5", "5"], ["9007199254740993.0", "5"], ["inf", "5"]]
+    test = write([["1.0", "0.0"]], "test.csv", ("code", "label"))
+    data = load_dataset(write(rows, header=("code", "label")), categorical=["code"], test_path=str(test))
+    assert data.classes == ("0", "5", "10")
+    assert isinstance(data.preparation, TablePreparation)
+    assert data.preparation.categories[0].values == ("0", "01", "1", "1.5", "2", "9007199254740993.0", "inf")
+    assert data.test.x.tolist() == [[0, 0, 1, 0, 0, 0, 0]]
+
+
 def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write) -> None:
     for name, rows in (("train.csv", ROWS), ("valid.csv", ROWS[:4]), ("test.csv", ROWS[:7])):
         folder = write(rows, name).parent

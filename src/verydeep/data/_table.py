@@ -45,7 +45,7 @@ class Table:
         """A column as text, None where it is missing; whole numbers are written without a point."""
         cells = self.cells(column)
         if cells.dtype != np.float64:
-            return cells
+            return np.array([None if cell is None else _plain(cell) for cell in cells], dtype=object)
         return np.array([None if np.isnan(v) else str(int(v)) if v % 1 == 0 else str(v) for v in cells], dtype=object)
 
     def floats(self, column: str) -> np.ndarray | None:
@@ -84,3 +84,12 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell
+
+
+def _plain(cell: str) -> str:
+    """1.0 and 1e0 as 1, which is the same class and category; 01 may be a code and stays."""
+    if set(cell).isdisjoint(".eE") or not is_number(cell):
+        return cell
+    value = float(cell)
+    exact = abs(value) < 2**53  # beyond, float64 would make one number of several
+    return str(int(value)) if exact and value % 1 == 0 else cell
