@@ -286,9 +286,11 @@ def test_parquet_errors_name_file_row_and_column(tmp_path: Path) -> None:
     path = parquet(tmp_path / "p.parquet", {"a": [1.0, float("inf"), 3.0, 4.0], "y": [0, 1, 0, 1]})
     with pytest.raises(UserError, match=r"p\.parquet: row 2, column 'a': inf is infinite"):
         load_dataset(path, test_path=str(parquet(tmp_path / "t.parquet", {"a": [1.0], "y": [0]})))
-    path = parquet(tmp_path / "q.parquet", {"a": [[1], [2]], "y": [0, 1]})
-    with pytest.raises(UserError, match=r"q\.parquet: column 'a': list.* cannot be used"):
-        load_dataset(path)
+    path = parquet(tmp_path / "q.parquet", {"a": [[1]] * 9, "b": range(9), "y": [0, 1, 2] * 3})
+    for target in ("y", "a"):
+        with pytest.raises(UserError, match=r"q\.parquet: column 'a': list.* cannot be used; .* name it in `ignore`"):
+            load_dataset(path, target=target)
+    assert load_dataset(path, ignore=["a"]).train.x.shape[1] == 1
     (tmp_path / "r.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(UserError, match=r"r\.parquet: cannot be read as Parquet"):
         load_dataset(tmp_path / "r.parquet")

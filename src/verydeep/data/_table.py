@@ -17,11 +17,12 @@ class Table:
     Attributes:
         path: The file, for errors.
         columns: By name, float64 with NaN where a number is missing, or objects: text, and None where it is missing.
+            A column that cannot be used is the error that says why, raised when it is asked for: it may be ignored.
         rows: The number of each row as an editor shows it: in a CSV file the header is row 1.
     """
 
     path: Path
-    columns: dict[str, np.ndarray]
+    columns: dict[str, np.ndarray | UserError]
     rows: np.ndarray
 
     def __len__(self) -> int:
@@ -29,17 +30,25 @@ class Table:
 
     def __getitem__(self, chosen: Tensor) -> "Table":
         index = chosen.numpy()
-        return Table(self.path, {name: cells[index] for name, cells in self.columns.items()}, self.rows[index])
+        columns = {n: c if isinstance(c, UserError) else c[index] for n, c in self.columns.items()}
+        return Table(self.path, columns, self.rows[index])
 
     def place(self, row: int, column: str) -> str:
         """Where the cell of the i-th row is, for errors."""
         return f"{self.path}: row {self.rows[row]}, column {column!r}"
 
-    def cells(self, column: str) -> np.ndarray:
-        """A column by name."""
+    def check_has(self, column: str) -> None:
+        """Refuse the name of a column that is not there."""
         if column not in self.columns:
             raise UserError(f"{self.path}: no column {column!r}; it has {listed(self.columns)}")
-        return self.columns[column]
+
+    def cells(self, column: str) -> np.ndarray:
+        """A column by name."""
+        self.check_has(column)
+        cells = self.columns[column]
+        if isinstance(cells, UserError):
+            raise cells
+        return cells
 
     def text(self, column: str) -> np.ndarray:
         """A column as text, None where it is missing; whole numbers are written without a point."""

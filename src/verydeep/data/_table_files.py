@@ -88,7 +88,7 @@ def _from_arrow(path: Path, table: Any) -> Table:  # noqa: ANN401 - pyarrow has 
     return Table(path, columns, np.arange(1, table.num_rows + 1))
 
 
-def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401
+def _parquet_column(column: Any, where: str) -> np.ndarray | UserError:  # noqa: ANN401
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -98,4 +98,4 @@ def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401
         return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_null)):
         return np.array([None if value is None else _cell(value) for value in column.to_pylist()], dtype=object)
-    raise UserError(f"{where}: {kind} cannot be used; save it as a number or text, or name it in `ignore`")
+    return UserError(f"{where}: {kind} cannot be used; save it as a number or text, or name it in `ignore`")
