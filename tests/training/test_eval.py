@@ -101,6 +101,17 @@ def test_other_tables_are_prepared_as_the_training_table_was(table: Path, tmp_pa
     torch.testing.assert_close(x[:, 0], ((sizes.double() - mean) / deviation).float())
 
 
+def test_a_column_without_a_name_is_no_concern_of_other_tables(
+    table: Path, tmp_path: Path, configure: Configure
+) -> None:
+    header, *rows = table.read_text().splitlines()
+    numbered = tmp_path / "numbered.csv"
+    numbered.write_text("\n".join([f",{header}", *(f"{i},{row}" for i, row in enumerate(rows))]) + "\n")
+    with_it = train(configure(data=DataConfig(str(numbered), ignore=("",))), tmp_path / "with")
+    without = train(configure(data=DataConfig(str(table))), tmp_path / "without")
+    assert torch.equal(load_data(with_it, str(table)).x, load_data(without, str(numbered)).x)
+
+
 def test_other_data_never_takes_the_place_of_the_runs_own_result(
     table: Path, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

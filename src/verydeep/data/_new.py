@@ -74,7 +74,7 @@ def _preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparation:
 
 
 def _like(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
-    """Read as the training data was; its splits and the columns it left out are no concern of other data."""
+    """Read as the training data was; its splits and other columns, with a name or without, are no concern here."""
     preparation = inputs.preparation
     first = preparation.shape[0] if isinstance(preparation, ArrayPreparation) else None
     return replace(
@@ -86,5 +86,5 @@ def _like(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
         valid_path=None,
         channels=1 if first == 1 else 3 if first == 3 else None,
         categorical=(),
-        ignore=tuple(name for name in trained.ignore if name == ""),
+        ignore=("",),
     )

@@ -20,7 +20,8 @@ def read_labelled_table(path: Path, config: DataConfig) -> Labelled:
     table = read_table(path, config.delimiter)
     target = _target(table, config.target)
     for name in (*config.ignore, *config.categorical):
-        table.check_has(name)
+        if name:  # without a name: saved row numbers, which one file has and the next one not
+            table.check_has(name)
     labels = _labels(table, target)
     left = {name: cells for name, cells in table.columns.items() if name not in (target, *config.ignore)}
     _check_left(path, left)
