@@ -43,6 +43,18 @@ def test_train_valid_and_test_folders_are_the_splits(tmp_path: Path) -> None:
     assert (len(data.train), len(data.valid), len(data.test)) == (8, 4, 6)
 
 
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    folder(tmp_path).joinpath("cats").rename(tmp_path / "train")
+    assert load_dataset(tmp_path).classes == ("dogs", "train")
+
+
+def test_two_folders_for_one_split_are_refused(tmp_path: Path) -> None:
+    for name in ("train", "val", "Valid", "test"):
+        folder(tmp_path / name)
+    with pytest.raises(UserError, match="has Valid and val for one split"):
+        load_dataset(tmp_path)
+
+
 def test_numbered_folders_are_in_the_order_of_numbers(tmp_path: Path) -> None:
     for name in ("10", "9", "1"):
         for i in range(3):

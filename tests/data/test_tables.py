@@ -147,13 +147,17 @@ def test_a_number_is_one_class_and_one_category_however_it_is_written(write: Wri
     assert data.test.x.tolist() == [[0, 0, 1, 0, 0, 0, 0]]
 
 
-def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write) -> None:
-    for name, rows in (("train.csv", ROWS), ("valid.csv", ROWS[:4]), ("test.csv", ROWS[:7])):
+@pytest.mark.parametrize("valid", ["valid", "val", "validation"])
+def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write, valid: str) -> None:
+    for name, rows in (("train.csv", ROWS), (f"{valid}.csv", ROWS[:4]), ("test.csv", ROWS[:7])):
         folder = write(rows, name).parent
     data = load_dataset(folder, target="species")
     assert data.valid is not None
     assert (len(data.train), len(data.valid), len(data.test)) == (30, 4, 7)
     assert data.name == folder.name
+    write(ROWS, "val.csv" if valid == "valid" else "valid.csv")
+    with pytest.raises(UserError, match=f"has (valid and {valid}|valid and val) for one split"):
+        load_dataset(folder, target="species")
 
 
 def test_quotes_blank_lines_a_byte_order_mark_and_other_delimiters_are_understood(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ import torch
 
 from verydeep.data._labels import Labelled
 from verydeep.data._messages import shortened
+from verydeep.data._roles import by_role
 from verydeep.errors import UserError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-
-_ROLES = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 
 
 def read_images(folder: Path, size: int | None, channels: int | None) -> dict[str, Labelled]:
@@ -59,8 +58,10 @@ def with_channels(image: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
-    found = {_ROLES[p.name.lower()]: p for p in _folders(folder) if p.name.lower() in _ROLES}
-    return found if "train" in found else {"train": folder}
+    names = [path.name for path in _folders(folder)]
+    if not any(name.lower() == "train" and _folders(folder / name) for name in names):  # a class may be called train
+        return {"train": folder}
+    return {role: folder / name for role, name in by_role(names, folder).items()}
 
 
 def _folders(folder: Path) -> list[Path]:
