@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +187,10 @@ def test_other_files_and_hidden_ones_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "cats" / ".hidden.png").write_text("hello")
     (tmp_path / ".git").mkdir()
     assert len(load_dataset(tmp_path).train) == 8
+
+
+def test_a_class_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    folder(tmp_path)
+    picture(tmp_path / os.fsdecode(b"caf\xe9") / "0.png")
+    with pytest.raises(UserError, match=r"the class 'caf\\udce9' has a name that is not UTF-8; rename the folder"):
+        load_dataset(tmp_path)

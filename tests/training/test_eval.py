@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,3 +221,19 @@ def test_data_given_in_python_must_be_named(tiny: Dataset, tmp_path: Path, confi
         load_data(run)
     with pytest.raises(UserError, match="it cannot prepare digits"):
         load_data(run, "digits")
+
+
+def test_data_whose_name_is_not_utf8_is_trained_on_listed_and_evaluated(
+    table: Path, tmp_path: Path, configure: Configure
+) -> None:
+    path = table.rename(table.with_name(os.fsdecode(b"caf\xe9.csv")))
+    train(configure(data=DataConfig(str(path))), tmp_path / "run")
+    for command, shown in ((["runs", "."], b"caf\xe9"), (["eval", "run", "--data", str(path)], b"caf?.csv")):
+        done = subprocess.run(
+            [sys.executable, "-m", "verydeep", *command], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert shown in done.stdout
+    assert main(["eval", str(tmp_path / "run")]) == 0
+    assert json.loads(next(tmp_path.glob("run/eval/*-test/evaluation.json")).read_text())["data"] == path.stem
+    assert main(["report", str(tmp_path / "run")]) == 0

@@ -203,7 +203,13 @@ def name_of_data(source: str | None, split: str) -> str:
     if source is None:
         return split
     path = Path(source).resolve()  # which has a name even for . and ..
-    return f"{path.name}/" if path.is_dir() else path.name  # whole, so that test.csv and test/ are no test split
+    name = drawable(path.name)
+    return f"{name}/" if path.is_dir() else name  # whole, so that test.csv and test/ are no test split
+
+
+def drawable(name: str) -> str:
+    """The name of a file or folder with ? for what is not UTF-8, which no picture can show."""
+    return name.encode(errors="replace").decode()
 
 
 def some_of(split: Split, samples: int | None) -> Split:

@@ -44,7 +44,7 @@ class Eval:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = tyro.cli(Eval, prog="verydeep eval", args=arguments)
-    from verydeep.cli._analyze import name_of_data
+    from verydeep.cli._analyze import drawable, name_of_data
     from verydeep.files import write_whole
     from verydeep.report import plot_confusion
     from verydeep.training import Run, RunData, World, confusion, load_data
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> None:
     title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
     write_whole(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
-        plot_confusion(found, folder / f"confusion.{suffix}", title)
+        plot_confusion(found, folder / f"confusion.{suffix}", drawable(title))
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:

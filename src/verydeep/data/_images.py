@@ -72,6 +72,10 @@ def _files(folder: Path) -> list[Path]:
     """Every image of every class, in a fixed order."""
     files: list[Path] = []
     for class_folder in _folders(folder):
+        if not _is_text(class_folder.name):
+            raise UserError(
+                f"{folder}: the class {class_folder.name!r} has a name that is not UTF-8; rename the folder"
+            )
         inside = sorted(p for p in class_folder.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != ".")
         if not inside:
             raise UserError(f"{class_folder}: no images; each folder is a class and needs some ({', '.join(SUFFIXES)})")
@@ -81,6 +85,15 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: no images; expected a folder of them for each class (or train, valid, test with such)"
         )
     return files
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8 on disk; Python keeps the bytes of others as halves of characters."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_one_size(every: list[tuple[Path, np.ndarray]]) -> None:
