@@ -1,10 +1,14 @@
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from verydeep.cli import main
+from verydeep.cli._bench import _show
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,15 +61,35 @@ def test_an_unknown_option_exits_with_2() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_who_has_had_enough_is_no_error() -> None:
-    command = f"{sys.executable} -m verydeep models | head -1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", [["models"], ["--help"]])
+def test_a_reader_who_has_had_enough_is_no_error(command: list[str], unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.close(read)  # before there is anything to read
+    with os.fdopen(write, "w") as pipe:
+        done = _verydeep(command, pipe, unbuffered)
+    assert (done.returncode, done.stderr) == (141, "")  # as if the signal had ended it
 
 
-def test_output_that_cannot_be_written_is_said_in_a_line() -> None:
+def _verydeep(command: list[str], out: TextIO, unbuffered: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "verydeep", *command],
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_said_in_a_line(unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-u", "-m", "verydeep", "models"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = _verydeep(["models"], full, unbuffered)
     assert done.returncode == 2
     assert done.stderr == "verydeep: [Errno 28] No space left on device\n"
+
+
+def test_the_bench_prints_a_folder_with_brackets_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    _show({}, "", Path("bench[bold]"), False)
+    assert capsys.readouterr().out.endswith("are in bench[bold]\n")

@@ -31,7 +31,8 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
             if callable(data):
                 data(partial)
             else:
-                partial.write_bytes(data.encode() if isinstance(data, str) else data)
+                # the name of a file need not be text; what this makes of one is what JSON reads as the same name
+                partial.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
             partial.replace(path)

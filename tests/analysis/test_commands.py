@@ -13,7 +13,7 @@ from torch import nn
 
 from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
 from verydeep.cli import main
-from verydeep.cli._analyze import chosen_parts, moments, share
+from verydeep.cli._analyze import chosen_parts, moments, name_of_data, share
 from verydeep.cli._analyze_view import ranges
 from verydeep.cli._prune import Prune, tuning_config
 from verydeep.data import DataConfig, Dataset, Split
@@ -232,6 +232,13 @@ def test_other_data_is_named_in_what_is_found(run: Run) -> None:
     assert found.lesions.split == "digits"
     assert found.routing is not None
     assert len(found.routing.classes) < 10  # seven samples cannot have all
+
+
+def test_a_file_or_folder_called_test_is_no_test_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test").mkdir()
+    monkeypatch.chdir(tmp_path / "test")
+    names = [name_of_data(source, "train") for source in (None, "../new/test.csv", ".", "../test", "mnist")]
+    assert names == ["train", "test.csv", "test/", "test/", "mnist"]
 
 
 def test_a_pruned_network_never_began(run: Run) -> None:

@@ -1,5 +1,7 @@
 """Gate statistics and class routing: one pass gives what all gates at once would give."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from verydeep.analysis._view import View
 from verydeep.analysis._watch import Watch
 from verydeep.data import Split
 from verydeep.errors import UserError
-from verydeep.models import MLP, create_model
+from verydeep.models import MLP, MLPConfig, create_model
 from verydeep.nn import HighwayLinear, HighwayStack
 
 from ._models import SHAPES, Images, Make, Own, Resized, conv, mlp, shaken, split
@@ -138,6 +140,24 @@ def test_gates_of_classes_that_differ_tell_them_and_noise_does_not() -> None:
     assert noise.probe_chance == pytest.approx(67 / 200)
     assert noise.significant < 0.1
     assert apart.significant > 0.5
+
+
+def test_a_single_class_is_at_no_distance_from_itself() -> None:
+    found = class_routing(mlp(), Split(split(40).x, torch.zeros(40, dtype=torch.int64)))
+    assert found.distance.tolist() == [[0.0]]
+    assert found.linkage.shape == (0, 4)
+
+
+def test_classes_are_not_compared_all_at_once() -> None:
+    classes = 300
+    model = MLP(MLPConfig("highway", depth=6, width=7, input_shape=(1, 6, 6), classes=classes))
+    data = Split(torch.randn(classes, 1, 6, 6), torch.arange(classes))
+    tracemalloc.start()
+    found = class_routing(model, data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.distance.shape == (classes, classes)
+    assert peak < classes**2 * sum(layer.shape[-1] for layer in found.mean) * 8
 
 
 def test_an_empty_class_is_left_out() -> None:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,7 @@ import torch
 from PIL import Image
 
 from verydeep.data import load_dataset
+from verydeep.data._images import read_image, with_channels
 from verydeep.errors import UserError
 
 
@@ -42,6 +44,18 @@ def test_train_valid_and_test_folders_are_the_splits(tmp_path: Path) -> None:
     assert (len(data.train), len(data.valid), len(data.test)) == (8, 4, 6)
 
 
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    folder(tmp_path).joinpath("cats").rename(tmp_path / "train")
+    assert load_dataset(tmp_path).classes == ("dogs", "train")
+
+
+def test_two_folders_for_one_split_are_refused(tmp_path: Path) -> None:
+    for name in ("train", "val", "Valid", "test"):
+        folder(tmp_path / name)
+    with pytest.raises(UserError, match="has Valid and val for one split"):
+        load_dataset(tmp_path)
+
+
 def test_numbered_folders_are_in_the_order_of_numbers(tmp_path: Path) -> None:
     for name in ("10", "9", "1"):
         for i in range(3):
@@ -62,8 +76,6 @@ def test_grey_images_have_one_channel_unless_one_has_colour(tmp_path: Path) -> N
 
 
 def test_colour_weighed_to_grey_is_what_pillow_gives(tmp_path: Path) -> None:
-    from verydeep.data._images import read_image, with_channels
-
     pixels = np.random.default_rng(0).integers(0, 256, (9, 9, 3)).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     expected = np.array(Image.fromarray(pixels).convert("L")).astype(int)
@@ -94,8 +106,36 @@ def test_a_photograph_is_turned_upright(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["1", "LA", "P", "RGBA", "CMYK"])
 def test_other_kinds_of_8_bit_images_are_converted(tmp_path: Path, mode: str) -> None:
     folder(tmp_path)
-    Image.new("RGB", (6, 4), (9, 9, 9)).convert(mode).save(tmp_path / "cats" / ("a.tif" if mode == "CMYK" else "a.png"))
-    assert load_dataset(tmp_path).train.x.shape[1] == 3
+    image = Image.new("RGB", (6, 4), (51, 51, 51)).convert(mode)
+    image.save(tmp_path / "cats" / ("a.tif" if mode == "CMYK" else "a.png"))
+    data = load_dataset(tmp_path, preprocess="none")
+    pixels = torch.from_numpy(np.moveaxis(np.array(image.convert("RGB")), 2, 0))
+    assert any(torch.equal(x, pixels) for x in torch.cat([data.train.x, data.test.x]))
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_a_dark_shape_on_a_transparent_ground_is_seen_on_white(tmp_path: Path, mode: str) -> None:
+    image = Image.new("RGBA" if mode in ("RGBA", "P", "RGB") else "LA", (6, 4), 0)
+    image.paste((0, 0, 0, 255) if image.mode == "RGBA" else (0, 255), (1, 1, 3, 3))
+    path = tmp_path / "a.png"
+    if mode in ("RGBA", "LA"):
+        image.save(path)
+    else:  # no channel of its own: one colour stands for nothing
+        solid = Image.new(mode, (6, 4), (1, 1, 1) if mode == "RGB" else 1)
+        solid.paste((0, 0, 0) if mode == "RGB" else 0, (1, 1, 3, 3))
+        if mode == "P":
+            solid.putpalette([0, 0, 0, 1, 1, 1])
+        solid.save(path, transparency=(1, 1, 1) if mode == "RGB" else 1)
+    expected = np.full((4, 6), 255, dtype=np.uint8)
+    expected[1:3, 1:3] = 0
+    pixels = read_image(path)
+    assert len(pixels) == (1 if mode in ("LA", "L") else 3)
+    assert all(np.array_equal(channel, expected) for channel in pixels)
+
+
+def test_what_is_half_transparent_is_half_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (6, 4), (0, 100, 200, 128)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png")[:, 0, 0].tolist() == [127, 177, 227]
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 50])
@@ -147,3 +187,10 @@ def test_other_files_and_hidden_ones_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "cats" / ".hidden.png").write_text("hello")
     (tmp_path / ".git").mkdir()
     assert len(load_dataset(tmp_path).train) == 8
+
+
+def test_a_class_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    folder(tmp_path)
+    picture(tmp_path / os.fsdecode(b"caf\xe9") / "0.png")
+    with pytest.raises(UserError, match=r"the class 'caf\\udce9' has a name that is not UTF-8; rename the folder"):
+        load_dataset(tmp_path)

@@ -51,7 +51,9 @@ def test_floats_are_used_as_they_are(tmp_path: Path) -> None:
 
 def test_valid_files_are_used(tmp_path: Path) -> None:
     assert load_dataset(save(tmp_path)).valid is None
-    assert load_dataset(save(tmp_path, roles=("valid",))).valid is not None
+    assert load_dataset(save(tmp_path, roles=("val",))).valid is not None
+    with pytest.raises(UserError, match="has valid and val for one split"):
+        load_dataset(save(tmp_path, roles=("valid",)))
 
 
 @pytest.mark.parametrize(

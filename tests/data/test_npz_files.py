@@ -32,8 +32,10 @@ def test_x_and_y_become_a_split_dataset(tmp_path: Path) -> None:
         assert torch.equal(split.x[:, 0] / 2 % 2, split.y.float())
 
 
-def test_named_splits_are_kept(tmp_path: Path) -> None:
-    arrays = {"x_train": X, "y_train": Y, "x_test": X[:4] + 1, "y_test": Y[:4], "x_valid": X[:2], "y_valid": Y[:2]}
+@pytest.mark.parametrize("valid", ["valid", "val", "validation"])
+def test_named_splits_are_kept(tmp_path: Path, valid: str) -> None:
+    arrays = {"x_train": X, "y_train": Y, "x_test": X[:4] + 1, "y_test": Y[:4]}
+    arrays |= {f"x_{valid}": X[:2], f"y_{valid}": Y[:2]}
     data = load_dataset(save(tmp_path, **arrays))
     assert torch.equal(data.train.x, torch.from_numpy(X).float())
     assert torch.equal(data.test.x, torch.from_numpy(X[:4] + 1).float())
@@ -41,7 +43,9 @@ def test_named_splits_are_kept(tmp_path: Path) -> None:
     assert len(data.valid) == 2
 
 
-@pytest.mark.parametrize(("shape", "becomes"), [((6, 5), (1, 6, 5)), ((6, 5, 3), (3, 6, 5)), ((3, 6, 5), (3, 6, 5))])
+@pytest.mark.parametrize(
+    ("shape", "becomes"), [((6, 5), (1, 6, 5)), ((6, 5, 3), (3, 6, 5)), ((3, 6, 5), (3, 6, 5)), ((9, 4, 4), (9, 4, 4))]
+)
 def test_images_become_channels_height_width(tmp_path: Path, shape: tuple[int, ...], becomes: tuple[int, ...]) -> None:
     images = random_images(20, *shape)
     data = load_dataset(save(tmp_path, x_train=images, y_train=Y, x_test=images, y_test=Y), preprocess="none")
@@ -92,12 +96,14 @@ nan[7, 1], inf[3, 0] = np.nan, np.inf
         ({"y": Y}, "no array 'x'; it has 'y'"),
         ({"a": X, "b": Y}, "expected the arrays x and y, or x_train, y_train, ...; it has 'a', 'b'"),
         ({"x_test": X, "y_test": Y}, "expected the arrays x and y"),
+        ({"x_train": X, "y_train": Y, "x_val": X, "y_valid": Y}, "has val and valid for one split"),
         ({"x": X, "y": Y[:19]}, "y: 19 labels for 20 samples"),
         ({"x": nan, "y": Y}, r"x\[7, 1\]: nan is not a finite"),
         ({"x": inf, "y": Y}, r"x\[3, 0\]: inf is not a finite"),
         ({"x": X * 1e300, "y": Y}, r"x\[0, 1\]: 1e\+300 is not a finite float32"),
         ({"x": X + 1j, "y": Y}, "x: expected numbers, got complex128"),
         ({"x": X.astype(str), "y": Y}, "x: expected numbers, got <U"),
+        ({"x": np.zeros((20, 6, 5, 4)), "y": Y}, r"x: shape \(20, 6, 5, 4\) looks like .*transparency.*save three"),
         ({"x": X[:, 0], "y": Y}, r"x: shape \(20,\) cannot be used"),
         ({"x": X[:0], "y": Y[:0]}, r"x: shape \(0, 2\) cannot be used"),
         ({"x": np.zeros((20, 0)), "y": Y}, r"x: shape \(20, 0\) cannot be used"),

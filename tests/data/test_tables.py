@@ -1,5 +1,6 @@
 import builtins
 import csv
+import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -134,13 +135,29 @@ def test_whole_number_classes_are_in_the_order_of_numbers(write: Write) -> None:
     assert load_dataset(write(rows, header=("a", "label"))).classes == ("0", "5", "10")
 
 
-def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write) -> None:
-    for name, rows in (("train.csv", ROWS), ("valid.csv", ROWS[:4]), ("test.csv", ROWS[:7])):
+def test_a_number_is_one_class_and_one_category_however_it_is_written(write: Write) -> None:
+    forms = ("{}", "{}.0", "{}.", "{}e0")
+    rows = [[forms[i % 4].format(i // 4 % 3), forms[i // 4 % 4].format((i % 3) * 5)] for i in range(48)]
+    rows += [["01", "5"], ["1.5", "5"], ["9007199254740993.0", "5"], ["inf", "5"]]
+    test = write([["1.0", "0.0"]], "test.csv", ("code", "label"))
+    data = load_dataset(write(rows, header=("code", "label")), categorical=["code"], test_path=str(test))
+    assert data.classes == ("0", "5", "10")
+    assert isinstance(data.preparation, TablePreparation)
+    assert data.preparation.categories[0].values == ("0", "01", "1", "1.5", "2", "9007199254740993.0", "inf")
+    assert data.test.x.tolist() == [[0, 0, 1, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("valid", ["valid", "val", "validation"])
+def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write, valid: str) -> None:
+    for name, rows in (("train.csv", ROWS), (f"{valid}.csv", ROWS[:4]), ("test.csv", ROWS[:7])):
         folder = write(rows, name).parent
     data = load_dataset(folder, target="species")
     assert data.valid is not None
     assert (len(data.train), len(data.valid), len(data.test)) == (30, 4, 7)
     assert data.name == folder.name
+    write(ROWS, "val.csv" if valid == "valid" else "valid.csv")
+    with pytest.raises(UserError, match=f"has (valid and {valid}|valid and val) for one split"):
+        load_dataset(folder, target="species")
 
 
 def test_quotes_blank_lines_a_byte_order_mark_and_other_delimiters_are_understood(tmp_path: Path) -> None:
@@ -273,9 +290,11 @@ def test_parquet_errors_name_file_row_and_column(tmp_path: Path) -> None:
     path = parquet(tmp_path / "p.parquet", {"a": [1.0, float("inf"), 3.0, 4.0], "y": [0, 1, 0, 1]})
     with pytest.raises(UserError, match=r"p\.parquet: row 2, column 'a': inf is infinite"):
         load_dataset(path, test_path=str(parquet(tmp_path / "t.parquet", {"a": [1.0], "y": [0]})))
-    path = parquet(tmp_path / "q.parquet", {"a": [[1], [2]], "y": [0, 1]})
-    with pytest.raises(UserError, match=r"q\.parquet: column 'a': list.* cannot be used"):
-        load_dataset(path)
+    path = parquet(tmp_path / "q.parquet", {"a": [[1]] * 9, "b": range(9), "y": [0, 1, 2] * 3})
+    for target in ("y", "a"):
+        with pytest.raises(UserError, match=r"q\.parquet: column 'a': list.* cannot be used; .* name it in `ignore`"):
+            load_dataset(path, target=target)
+    assert load_dataset(path, ignore=["a"]).train.x.shape[1] == 1
     (tmp_path / "r.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(UserError, match=r"r\.parquet: cannot be read as Parquet"):
         load_dataset(tmp_path / "r.parquet")
@@ -293,3 +312,18 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkey
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(UserError, match=r"pip install 'verydeep\[parquet\]'"):
         load_dataset(tmp_path / "p.parquet")
+
+
+def test_the_row_numbers_that_pandas_saves_beside_sorted_rows_are_no_feature(tmp_path: Path) -> None:
+    pa = import_module("pyarrow")  # one of the test tools: never skipped
+    import pyarrow.parquet
+
+    columns = {"a": [3, 1, 2, 5] * 5, "y": [0] * 10 + [1] * 10, "patient": range(20), "__index_level_1__": range(20)}
+    table = pa.table(columns)
+    saved = {b"pandas": json.dumps({"index_columns": ["patient", "__index_level_1__"]}).encode()}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(saved), tmp_path / "p.parquet")
+    data = load_dataset(tmp_path / "p.parquet")
+    assert isinstance(data.preparation, TablePreparation)
+    assert [column.name for column in data.preparation.numbers] == ["a", "patient"]  # an index with a name is a column
+    pyarrow.parquet.write_table(table, tmp_path / "q.parquet")  # somebody else's column of that name
+    assert load_dataset(tmp_path / "q.parquet").train.x.shape[1] == 3

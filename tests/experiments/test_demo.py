@@ -6,10 +6,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import verydeep
+from verydeep.cli._demo import _tell
 from verydeep.errors import UserError
 from verydeep.experiments import _demo, demo_configs, demo_data, verdict
 from verydeep.training import Run, read_config
@@ -45,10 +47,25 @@ def test_the_verdict_says_what_was_measured(plain: float | None, highway: float 
 
 def test_without_mnist_the_demo_takes_the_digits_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(name: str, root: Path | None) -> None:
-        raise UserError(f"{name} is nowhere\nand more")
+        raise UserError(f"{name} could not be got:\n  - here: nothing\n  - web: refused\n    twice\nWhat to do: wait")
 
     monkeypatch.setattr(_demo, "load_dataset", nowhere)
-    assert demo_data(None) == ("digits", "mnist is nowhere")
+    assert demo_data(None) == ("digits", "mnist could not be got: here: nothing; web: refused")
+
+
+def test_a_network_that_diverges_at_once_is_told_and_what_to_try_next_needs_no_other_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learnt = {"train_loss": 0.1, "train_accuracy": 0.9, "test_accuracy": 0.8, "seconds": 1.0}
+    lines: dict[str, list[dict[str, Any]]] = {
+        "plain": [{"epoch": 1, "loss": None}],
+        "highway": [{"epoch": 1, "loss": 0.1, **learnt}],
+    }
+    _tell(lines, tmp_path, "digits")
+    shown = capsys.readouterr().out
+    assert "The plain network diverged; the highway network learns." in shown
+    assert shown.count("verydeep train --data.source digits --") == shown.count("verydeep train") == 3
+    assert (tmp_path / "curves.png").exists()
 
 
 def test_the_demo_trains_both_draws_and_tells_and_can_be_repeated(tmp_path: Path) -> None:

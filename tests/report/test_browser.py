@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from verydeep.analysis import Findings
 from verydeep.report import write_report
 from verydeep.training import Run
 
@@ -207,3 +208,55 @@ def luminance(colour: str) -> float:
     parts = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+RECORD = """
+globalThis.drawn = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, most) {
+  const at = this.getTransform().transformPoint({ x, y });
+  drawn.push({ map: this.canvas.dataset.map ?? "", text, x: at.x, turned: this.getTransform().b !== 0 });
+  draw.call(this, text, x, y, most);
+};
+"""
+
+
+def test_both_edges_name_their_own_classes_when_cells_stand_for_several(
+    browser: Browser, trained: Run, tmp_path: Path
+) -> None:
+    classes = tuple(f"class {i}" for i in range(300))  # two to a row, and one to a column
+    write_report(trained, tmp_path / "many.html", Findings(routing=made_up.routing(classes)))
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script(RECORD)
+    page = context.new_page()
+    page.goto((tmp_path / "many.html").as_uri())
+    found = page.evaluate("""() => {
+      drawn = [];
+      groups.forEach((group) => group.draw());
+      const { box } = groups.flatMap((group) => group.maps).find((map) => map.id === "distance");
+      return { drawn: drawn.filter((one) => one.map === "distance"), box, scale: Math.max(devicePixelRatio, 2),
+        names: store.maps.distance.names, steps: store.maps.distance.steps };
+    }""")
+    context.close()
+    assert found["steps"] == [2, 1]
+    columns = [one for one in found["drawn"] if one["turned"]]
+    assert [one["text"] for one in columns] == found["names"][::8]
+    assert [one["text"] for one in found["drawn"] if not one["turned"]] == found["names"][::8]
+    width, left = found["box"]["width"], found["box"]["left"]
+    places = [left + (column + 0.5) / 300 * width for column in range(0, 300, 8)]
+    assert [one["x"] / found["scale"] for one in columns] == pytest.approx(places)
+
+
+def test_layers_are_numbered_with_whole_numbers(browser: Browser, report: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script(RECORD)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.locator("canvas[data-map=mean]").focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    page.evaluate("() => { drawn = []; groups.forEach((group) => group.draw()); }")
+    numbers = page.evaluate("() => drawn.filter((one) => one.map === 'mean').map((one) => one.text)")
+    context.close()
+    assert {"1", "2", "3", "4"} <= set(numbers)
+    assert {text for text in numbers if "." in text} == set()

@@ -26,6 +26,7 @@ def test_equal_curves_give_equal_files(tmp_path: Path) -> None:
 def test_an_epoch_that_diverged_leaves_a_gap(tmp_path: Path) -> None:
     plot_curves({"bad": [*PLAIN, {"epoch": 8, "train_loss": None}]}, tmp_path / "bad.png")
     plot_curves({"worse": [{"epoch": 1, "train_loss": None}]}, tmp_path / "worse.png")
+    plot_curves({"at once": [{"epoch": 1, "loss": None}], "highway": HIGHWAY}, tmp_path / "at once.png")
     assert (tmp_path / "worse.png").read_bytes().startswith(b"\x89PNG")
 
 

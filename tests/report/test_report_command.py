@@ -60,6 +60,24 @@ def test_an_analysis_of_earlier_weights_is_called_so(run: Path) -> None:
     os.utime(run / "model.safetensors", (later, later))
     assert main(["report", str(run)]) == 0
     assert "of earlier weights" in (run / "report.html").read_text()
+    os.utime(run / "analysis" / "gates.npz", (later + 10, later + 10))  # made again, and the rest was not
+    assert main(["report", str(run)]) == 0
+    assert "of earlier weights" in (run / "report.html").read_text()
+    for file in (run / "analysis").glob("*.npz"):
+        os.utime(file, (later + 10, later + 10))
+    assert main(["report", str(run)]) == 0
+    assert "of earlier weights" not in (run / "report.html").read_text()
+
+
+def test_a_pruned_run_is_not_called_unfinished(run: Path) -> None:
+    pruned = run.with_name("my pruned")
+    assert main(["prune", str(run), "--tolerance", "5%", "--samples", "50", "--folder", str(pruned)]) == 0
+    assert main(["report", str(pruned), "--no-analysis"]) == 0
+    page = (pruned / "report.html").read_text()
+    assert f"It was made from {run} by removing layers" in page
+    assert f"verydeep prune {run} --folder &#39;my pruned&#39;" in page
+    for wrong in ("can be continued", "epoch 0", "0 of 3", "run.toml", "program of its own"):
+        assert wrong not in page
 
 
 def test_the_analysis_can_be_left_out(run: Path) -> None:

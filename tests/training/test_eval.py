@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +104,37 @@ def test_other_tables_are_prepared_as_the_training_table_was(table: Path, tmp_pa
     torch.testing.assert_close(x[:, 0], ((sizes.double() - mean) / deviation).float())
 
 
+def test_a_column_without_a_name_is_no_concern_of_other_tables(
+    table: Path, tmp_path: Path, configure: Configure
+) -> None:
+    header, *rows = table.read_text().splitlines()
+    numbered = tmp_path / "numbered.csv"
+    numbered.write_text("\n".join([f",{header}", *(f"{i},{row}" for i, row in enumerate(rows))]) + "\n")
+    with_it = train(configure(data=DataConfig(str(numbered), ignore=("",))), tmp_path / "with")
+    without = train(configure(data=DataConfig(str(table))), tmp_path / "without")
+    assert torch.equal(load_data(with_it, str(table)).x, load_data(without, str(numbered)).x)
+
+
+def test_other_data_never_takes_the_place_of_the_runs_own_result(
+    table: Path, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    for folder in ("new", "newer"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "flowers.csv").write_text(table.read_text())
+    parted = tmp_path / "split"
+    parted.mkdir()
+    for role in ("train", "test"):
+        (parted / f"{role}.csv").write_text(table.read_text())
+    monkeypatch.chdir(parted)
+    for data in ((), *(("--data", str(path)) for path in ("../new/flowers.csv", "../newer/flowers.csv", "."))):
+        assert main(["eval", str(run.path), *data]) == 0
+    results = [json.loads(file.read_text()) for file in run.path.glob("eval/*/evaluation.json")]
+    found = sorted((result["data"], result["split"] or "", result["samples"]) for result in results)
+    assert found == [("flowers", "test", 12), ("flowers.csv", "", 60), ("flowers.csv", "", 60), ("split/", "test", 60)]
+    assert json.loads((run.path / "eval/flowers-test/evaluation.json").read_text())["samples"] == 12
+
+
 def test_classes_are_matched_by_name(table: Path, tmp_path: Path, configure: Configure) -> None:
     run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
     only = tmp_path / "tulips.csv"
@@ -187,3 +221,19 @@ def test_data_given_in_python_must_be_named(tiny: Dataset, tmp_path: Path, confi
         load_data(run)
     with pytest.raises(UserError, match="it cannot prepare digits"):
         load_data(run, "digits")
+
+
+def test_data_whose_name_is_not_utf8_is_trained_on_listed_and_evaluated(
+    table: Path, tmp_path: Path, configure: Configure
+) -> None:
+    path = table.rename(table.with_name(os.fsdecode(b"caf\xe9.csv")))
+    train(configure(data=DataConfig(str(path))), tmp_path / "run")
+    for command, shown in ((["runs", "."], b"caf\xe9"), (["eval", "run", "--data", str(path)], b"caf?.csv")):
+        done = subprocess.run(
+            [sys.executable, "-m", "verydeep", *command], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert shown in done.stdout
+    assert main(["eval", str(tmp_path / "run")]) == 0
+    assert json.loads(next(tmp_path.glob("run/eval/*-test/evaluation.json")).read_text())["data"] == path.stem
+    assert main(["report", str(tmp_path / "run")]) == 0

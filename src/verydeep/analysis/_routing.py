@@ -69,14 +69,14 @@ def _result(
     layers: tuple[str, ...], classes: Mapping[int, str], moments: Moments, widths: list[int], reservoir: Reservoir
 ) -> ClassRouting:
     from scipy.cluster import hierarchy  # type: ignore[import-untyped]
-    from scipy.spatial.distance import squareform  # type: ignore[import-untyped]
+    from scipy.spatial.distance import pdist, squareform  # type: ignore[import-untyped]
 
     seen = list(classes)
     count, mean = array(moments.count)[seen], array(moments.mean)[seen]
     share = count / count.sum()
     overall = (share * mean).sum(0)
-    distance = np.sqrt(np.mean((mean[:, None] - mean[None]) ** 2, axis=2))
-    several = hierarchy.linkage(squareform(distance, checks=False), "average") if len(seen) > 1 else np.empty((0, 4))
+    pairs = pdist(mean) / np.sqrt(mean.shape[1])  # each by itself: all at once take gigabytes for 1000 classes
+    several = hierarchy.linkage(pairs, "average") if len(seen) > 1 else np.empty((0, 4))
     accuracy, chance, samples = probe(reservoir)
     return ClassRouting(
         layers=layers,
@@ -85,7 +85,7 @@ def _result(
         mean=_per_layer(overall, widths),
         difference=_per_layer(mean - overall, widths),
         standard_error=_per_layer(_standard_error(share, count, array(moments.squares)[seen]), widths),
-        distance=distance,
+        distance=squareform(pairs),
         linkage=several,
         probe_accuracy=accuracy,
         probe_chance=chance,

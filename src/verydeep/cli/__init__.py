@@ -3,6 +3,8 @@
 Each command is a file of its own with a `main(arguments)`, imported only when it is called.
 """
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -37,24 +39,40 @@ Train very deep networks, and see what every layer does.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for something the user can mend."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
     arguments = list(sys.argv[1:] if argv is None else argv)
-    command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     try:
-        if command in ("-h", "--help"):
-            print(_USAGE.format(commands="\n".join(f"  {name:<10} {what}" for name, what in _COMMANDS.items())), end="")
-            return 0
-        if command == "--version":
-            print(f"verydeep {import_module('verydeep').__version__}")
-            return 0
-        if command not in _COMMANDS:
-            raise unknown("command", command, _COMMANDS)
-        return int(import_module(f"verydeep.cli._{command}").main(rest) or 0)
+        code = _run(*arguments) if arguments else _run("--help")
+        sys.stdout.flush()  # at exit, Python would complain in its own words
+        return code
     except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
-        sys.stderr.close()
+        _let_go()
         return 141
     except (UserError, OSError) as error:  # OSError: standard output on a full disk, for one
         print(f"verydeep: {error}", file=sys.stderr)
+        _let_go()
         return 2
     except KeyboardInterrupt:
         print("verydeep: interrupted", file=sys.stderr)
         return 130
+
+
+def _run(command: str, *rest: str) -> int:
+    if command in ("-h", "--help"):
+        print(_USAGE.format(commands="\n".join(f"  {name:<10} {what}" for name, what in _COMMANDS.items())), end="")
+        return 0
+    if command == "--version":
+        print(f"verydeep {import_module('verydeep').__version__}")
+        return 0
+    if command not in _COMMANDS:
+        raise unknown("command", command, _COMMANDS)
+    return int(import_module(f"verydeep.cli._{command}").main(list(rest)) or 0)
+
+
+def _let_go() -> None:
+    """What standard output does not take goes nowhere, so that Python does not try once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -78,12 +78,13 @@ def main(arguments: list[str]) -> None:
     beside = Run.load(options.beside) if options.beside is not None else None
     if beside is not None:
         weights_so_far(beside)
-    data = some_of(load_data(run, options.data, options.split, options.root), options.samples)
+    loaded = load_data(run, options.data, options.split, options.root)
+    data = some_of(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples looked at are numbered 0 to {len(data) - 1}")
     folder = options.out or run.path / "analysis"
     found = _analyse(options, run, beside, data, parts, tolerance, folder)
-    summary = summarise(run, options.data, options.split, len(data), found)
+    summary = summarise(run, options.data, None if loaded.whole else options.split, len(data), found)
     write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:
@@ -199,7 +200,16 @@ def share(text: str) -> float:
 
 def name_of_data(source: str | None, split: str) -> str:
     """What results call the samples they are of: a part of the run's data, or the name of other data."""
-    return split if source is None else Path(source).stem
+    if source is None:
+        return split
+    path = Path(source).resolve()  # which has a name even for . and ..
+    name = drawable(path.name)
+    return f"{name}/" if path.is_dir() else name  # whole, so that test.csv and test/ are no test split
+
+
+def drawable(name: str) -> str:
+    """The name of a file or folder with ? for what is not UTF-8, which no picture can show."""
+    return name.encode(errors="replace").decode()
 
 
 def some_of(split: Split, samples: int | None) -> Split:

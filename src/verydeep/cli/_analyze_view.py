@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _IMPORTANT = 10  # layers in the table
 
 
-def summarise(run: Run, source: str | None, split: str, samples: int, found: Findings) -> dict[str, Any]:
-    """Everything in numbers that fit into a page, for JSON; without a source, the data is the run's own."""
+def summarise(run: Run, source: str | None, split: str | None, samples: int, found: Findings) -> dict[str, Any]:
+    """Everything in numbers that fit into a page, for JSON; no source: the run's own data; no split: all of it."""
     summary: dict[str, Any] = {"run": str(run.path), "source": source, "split": split, "samples": samples}
     summary["observations"] = asdict(found.observations)
     if found.lesions is not None:

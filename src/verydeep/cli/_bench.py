@@ -85,4 +85,4 @@ def _show(results: dict[str, dict[str, Any]], table: str, folder: Path, as_json:
     from verydeep.cli._console import console
 
     console.print(Markdown(table))
-    console.print(f"bench.json, bench.md and bench.png are in {folder}", highlight=False, soft_wrap=True)
+    console.print(f"bench.json, bench.md and bench.png are in {folder}", highlight=False, markup=False, soft_wrap=True)

@@ -4,4 +4,10 @@ import sys
 
 from rich.console import Console
 
-console = Console(width=None if sys.stdout.isatty() else 140)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # for verydeep.cli.main; rich would end the program as if something had failed
+
+
+console = _Console(width=None if sys.stdout.isatty() else 140)

@@ -1,7 +1,5 @@
 """`verydeep data`: which sets there are, getting, checking and showing them."""
 
-import io
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -153,7 +151,5 @@ Subcommand = (
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
     description = "List, get, check and show the known datasets."
     tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()

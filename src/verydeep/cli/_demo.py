@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _NEXT = """To try next (after make: . .venv/bin/activate):
   verydeep models
       the paper's networks
-  verydeep train --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8
+  verydeep train{data} --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8
       the highway network, longer
-  verydeep train --model.name plain-mlp --optim.lr 0.2
+  verydeep train{data} --model.name plain-mlp --optim.lr 0.2
       a plain one at the highway's learning rate
-  verydeep train --model.depth 100 --model.gate-bias -4 --optim.lr 0.1
+  verydeep train{data} --model.depth 100 --model.gate-bias -4 --optim.lr 0.1
       twice as deep"""
 
 
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         for run in runs.values():
             print(f"  verydeep train --resume {run.path}", file=sys.stderr)
         return 130
-    _tell({name: run.metrics for name, run in runs.items()}, folder)
+    _tell({name: run.metrics for name, run in runs.items()}, folder, data)
     return 0
 
 
@@ -93,7 +93,7 @@ def _view(configs: dict[str, TrainConfig]) -> Any:  # noqa: ANN401 - either of t
     return LiveView(epochs) if sys.stdout.isatty() else LineView(epochs)
 
 
-def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path) -> None:
+def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> None:
     from verydeep.experiments import verdict
     from verydeep.report import plot_curves
 
@@ -104,7 +104,8 @@ def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path) -> None:
         print(f"{name:<8} after {len(lines)} epochs: {_facts(lines[-1])}")
     print(verdict(metrics["plain"][-1], metrics["highway"][-1]))
     print("One seed and a few epochs, each network at a learning rate that suits it; no more than a first look.")
-    print(f"\nThe curves: {picture}\nThe runs:   {', '.join(str(folder / name) for name in metrics)}\n\n{_NEXT}")
+    print(f"\nThe curves: {picture}\nThe runs:   {', '.join(str(folder / name) for name in metrics)}\n")
+    print(_NEXT.format(data="" if data == "mnist" else f" --data.source {data}"))
 
 
 def _facts(line: dict[str, Any]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.markup import escape
@@ -29,7 +31,8 @@ class Eval:
     split: Literal["test", "valid", "train"] = "test"
     """Which part; other data that is not split is taken whole."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where evaluation.json, confusion.png and confusion.svg go; RUN/eval/DATA-SPLIT unless given."""
+    """Where evaluation.json, confusion.png and confusion.svg go; RUN/eval/DATA-SPLIT unless given, for other data
+    with the digest of its path."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
     device: str = "auto"
@@ -41,6 +44,7 @@ class Eval:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = tyro.cli(Eval, prog="verydeep eval", args=arguments)
+    from verydeep.cli._analyze import drawable, name_of_data
     from verydeep.files import write_whole
     from verydeep.report import plot_confusion
     from verydeep.training import Run, RunData, World, confusion, load_data
@@ -50,22 +54,27 @@ def main(arguments: list[str]) -> None:
     split = load_data(run, options.data, options.split, options.root)
     data = RunData.load(run)
     found = confusion(model, split, data.classes, World.join(options.device).device)
-    name = data.name if options.data is None else Path(options.data).stem
-    result = _described(run, name, options, found)
-    folder = options.out or run.path / "eval" / f"{name}-{options.split}"
+    name = data.name if options.data is None else name_of_data(options.data, options.split)
+    part = None if split.whole else options.split
+    result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()
+    folder = options.out or run.path / "eval" / _folder(name, part, options.data)
     title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
     write_whole(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
-        plot_confusion(found, folder / f"confusion.{suffix}", title)
+        plot_confusion(found, folder / f"confusion.{suffix}", drawable(title))
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
         _print(run, name, found, folder)
 
 
-def _described(run: Run, name: str, options: Eval, found: Confusion) -> dict[str, Any]:
-    facts = {"run": str(run.path), "data": name, "source": options.data, "split": options.split}
-    return facts | found.to_dict()
+def _folder(name: str, split: str | None, source: str | None) -> str:
+    """Other data never takes the place of the run's own, nor of a file of the same name elsewhere."""
+    words = [name.rstrip("/"), split]
+    if source is not None:
+        where = os.fsencode(Path(source).resolve() if Path(source).exists() else source)  # a known set is nowhere
+        words.append(hashlib.sha256(where).hexdigest()[:8])
+    return "-".join(word for word in words if word)
 
 
 def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:

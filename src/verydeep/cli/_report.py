@@ -78,6 +78,6 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
 
 
 def _is_stale(run: Run) -> bool:
-    """Whether training went on after the analysis."""
+    """Whether training went on after the analysis, or after a part of it that was not made again."""
     weights, found = run.path / "model.safetensors", list((run.path / "analysis").glob("*.npz"))
-    return weights.exists() and weights.stat().st_mtime > max(file.stat().st_mtime for file in found)
+    return weights.exists() and weights.stat().st_mtime > min(file.stat().st_mtime for file in found)

@@ -119,6 +119,11 @@ def image_axes(array: np.ndarray, where: str) -> np.ndarray:
         return array[:, None]
     if array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
         return np.moveaxis(array, 3, 1)
+    if array.ndim == 4 and array.shape[3] == 4 and array.shape[2] > 4 and array.shape[1] not in (1, 3, 4):
+        raise UserError(
+            f"{where}: shape {array.shape} looks like colour images with transparency as a fourth channel; "
+            "lay them on white and save three, or save (samples, channels, height, width)"
+        )
     return array
 
 

@@ -16,11 +16,13 @@ class Split:
         x: Samples, first axis the sample; images are `(n, channels, height, width)`.
         y: Class numbers, int64, `(n,)`.
         prepare: What `Batches` still does to each batch of a split that is larger than memory; None when `x` is ready.
+        whole: Whether these are all samples of data that is not split.
     """
 
     x: Tensor
     y: Tensor
     prepare: ArrayPreparation | None = None
+    whole: bool = False
 
     def __len__(self) -> int:
         return len(self.y)

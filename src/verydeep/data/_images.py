@@ -8,11 +8,10 @@ import torch
 
 from verydeep.data._labels import Labelled
 from verydeep.data._messages import shortened
+from verydeep.data._roles import by_role
 from verydeep.errors import UserError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-
-_ROLES = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 
 
 def read_images(folder: Path, size: int | None, channels: int | None) -> dict[str, Labelled]:
@@ -26,7 +25,7 @@ def read_images(folder: Path, size: int | None, channels: int | None) -> dict[st
 
 
 def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndarray:
-    """One image as `(1 or 3, height, width)` bytes, upright, and resized to `size` (both, or height and width)."""
+    """One image as `(1 or 3, height, width)` bytes, upright, on white, resized to `size` (both, or height, width)."""
     from PIL import Image, ImageOps
 
     try:
@@ -34,7 +33,11 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndar
             image = ImageOps.exif_transpose(file)
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {image.mode} has more than 8 bits; save it with 8")
-            image = image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+            mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
+            if image.has_transparency_data:  # whose colour below may be anything, often that of the shape itself
+                image = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+            image = image.convert(mode)
             if size is not None:
                 height, width = (size, size) if isinstance(size, int) else size
                 image = image.resize((width, height), Image.Resampling.BILINEAR)
@@ -55,8 +58,10 @@ def with_channels(image: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
-    found = {_ROLES[p.name.lower()]: p for p in _folders(folder) if p.name.lower() in _ROLES}
-    return found if "train" in found else {"train": folder}
+    names = [path.name for path in _folders(folder)]
+    if not any(name.lower() == "train" and _folders(folder / name) for name in names):  # a class may be called train
+        return {"train": folder}
+    return {role: folder / name for role, name in by_role(names, folder).items()}
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -67,6 +72,10 @@ def _files(folder: Path) -> list[Path]:
     """Every image of every class, in a fixed order."""
     files: list[Path] = []
     for class_folder in _folders(folder):
+        if not _is_text(class_folder.name):
+            raise UserError(
+                f"{folder}: the class {class_folder.name!r} has a name that is not UTF-8; rename the folder"
+            )
         inside = sorted(p for p in class_folder.iterdir() if p.suffix.lower() in SUFFIXES and p.name[0] != ".")
         if not inside:
             raise UserError(f"{class_folder}: no images; each folder is a class and needs some ({', '.join(SUFFIXES)})")
@@ -76,6 +85,15 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: no images; expected a folder of them for each class (or train, valid, test with such)"
         )
     return files
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8 on disk; Python keeps the bytes of others as halves of characters."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_one_size(every: list[tuple[Path, np.ndarray]]) -> None:

@@ -13,6 +13,7 @@ import torch
 from verydeep.data._arrays import image_axes
 from verydeep.data._labels import Labelled, checked_labels
 from verydeep.data._messages import shortened
+from verydeep.data._roles import NAMES, by_role
 from verydeep.errors import UserError
 
 _DTYPES = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64")
@@ -20,14 +21,14 @@ _DTYPES = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 def read_memmap(folder: Path) -> dict[str, Labelled]:
     """The splits of which the folder has files."""
-    roles = [role for role in ("train", "valid", "test") if (folder / f"{role}_x.npy").exists()]
+    roles = by_role((name for name in NAMES if (folder / f"{name}_x.npy").exists()), folder)
     if not {"train", "test"} <= set(roles):
         raise UserError(f"{folder}: needs train_x.npy, train_y.npy, test_x.npy and test_y.npy, which stay on disk")
-    return {role: _pair(folder, role) for role in roles}
+    return {role: _pair(folder, name) for role, name in roles.items()}
 
 
-def _pair(folder: Path, role: str) -> Labelled:
-    samples, labels = folder / f"{role}_x.npy", folder / f"{role}_y.npy"
+def _pair(folder: Path, name: str) -> Labelled:
+    samples, labels = folder / f"{name}_x.npy", folder / f"{name}_y.npy"
     # Copy on write: torch wants memory it may write to, and the file must not change.
     x = image_axes(_load(samples, "c"), str(samples))
     if x.dtype.name not in _DTYPES or not x.dtype.isnative:

@@ -31,10 +31,11 @@ def load_split(inputs: Inputs, trained: DataConfig, source: str, role: str, root
     if source in NAMES:
         return _known(inputs, source, role, root)
     parts = read_own(_like(trained, inputs, source))
-    part = next(iter(parts.values())) if len(parts) == 1 else parts.get(role)
-    if part is None:
+    if len(parts) == 1:
+        return replace(_own(inputs, next(iter(parts.values())), source), whole=True)
+    if role not in parts:
         raise UserError(f"{source}: has no {role} split, only {', '.join(parts)}")
-    return _own(inputs, part, source)
+    return _own(inputs, parts[role], source)
 
 
 def _known(inputs: Inputs, name: str, role: str, root: str | Path | None) -> Split:
@@ -73,7 +74,7 @@ def _preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparation:
 
 
 def _like(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
-    """Read as the training data was; its splits and the columns it left out are no concern of other data."""
+    """Read as the training data was; its splits and other columns, with a name or without, are no concern here."""
     preparation = inputs.preparation
     first = preparation.shape[0] if isinstance(preparation, ArrayPreparation) else None
     return replace(
@@ -85,5 +86,5 @@ def _like(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
         valid_path=None,
         channels=1 if first == 1 else 3 if first == 3 else None,
         categorical=(),
-        ignore=tuple(name for name in trained.ignore if name == ""),
+        ignore=("",),
     )

@@ -9,9 +9,8 @@ from torch import Tensor
 from verydeep.data._arrays import as_samples
 from verydeep.data._labels import Labelled, checked_labels, named_labels
 from verydeep.data._messages import listed, shortened
+from verydeep.data._roles import by_role
 from verydeep.errors import UserError
-
-_KEYS = {"train": "_train", "valid": "_valid", "test": "_test"}
 
 
 def read_npz(path: Path) -> dict[str, Labelled]:
@@ -19,10 +18,10 @@ def read_npz(path: Path) -> dict[str, Labelled]:
     arrays = _read(path)
     if "x" in arrays or "y" in arrays:
         return {"train": _part(path, arrays, "")}
-    splits = {role: key for role, key in _KEYS.items() if {"x" + key, "y" + key} & set(arrays)}
+    splits = by_role(dict.fromkeys(name[2:] for name in arrays if name.startswith(("x_", "y_"))), path)
     if "train" not in splits:
         raise UserError(f"{path}: expected the arrays x and y, or x_train, y_train, ...; it has {listed(arrays)}")
-    return {role: _part(path, arrays, key) for role, key in splits.items()}
+    return {role: _part(path, arrays, f"_{name}") for role, name in splits.items()}
 
 
 def read_samples(path: Path) -> Tensor:

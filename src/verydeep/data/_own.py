@@ -8,6 +8,7 @@ from verydeep.data._images import read_images
 from verydeep.data._labels import Labelled
 from verydeep.data._memmap import read_memmap
 from verydeep.data._npz import read_npz
+from verydeep.data._roles import NAMES, by_role
 from verydeep.data._table_files import SUFFIXES as TABLES
 from verydeep.data._target import read_labelled_table
 from verydeep.errors import UserError, unknown
@@ -80,8 +81,8 @@ def _kind(path: Path) -> str:
 def _split_files(folder: Path) -> dict[str, Path]:
     """`train.csv`, `test.csv`, `valid.csv` and the like, all of the suffix of the first; none without `train`."""
     suffix = next((suffix for suffix in _FILES if (folder / f"train{suffix}").is_file()), None)
-    files = {role: folder / f"{role}{suffix}" for role in ("train", "valid", "test")}
-    return {role: file for role, file in files.items() if file.is_file()}
+    names = (name for name in NAMES if (folder / f"{name}{suffix}").is_file())
+    return {role: folder / f"{name}{suffix}" for role, name in by_role(names, folder).items()}
 
 
 def _single(parts: dict[str, Labelled], path: str) -> Labelled:

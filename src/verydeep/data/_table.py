@@ -17,11 +17,12 @@ class Table:
     Attributes:
         path: The file, for errors.
         columns: By name, float64 with NaN where a number is missing, or objects: text, and None where it is missing.
+            A column that cannot be used is the error that says why, raised when it is asked for: it may be ignored.
         rows: The number of each row as an editor shows it: in a CSV file the header is row 1.
     """
 
     path: Path
-    columns: dict[str, np.ndarray]
+    columns: dict[str, np.ndarray | UserError]
     rows: np.ndarray
 
     def __len__(self) -> int:
@@ -29,23 +30,31 @@ class Table:
 
     def __getitem__(self, chosen: Tensor) -> "Table":
         index = chosen.numpy()
-        return Table(self.path, {name: cells[index] for name, cells in self.columns.items()}, self.rows[index])
+        columns = {n: c if isinstance(c, UserError) else c[index] for n, c in self.columns.items()}
+        return Table(self.path, columns, self.rows[index])
 
     def place(self, row: int, column: str) -> str:
         """Where the cell of the i-th row is, for errors."""
         return f"{self.path}: row {self.rows[row]}, column {column!r}"
 
-    def cells(self, column: str) -> np.ndarray:
-        """A column by name."""
+    def check_has(self, column: str) -> None:
+        """Refuse the name of a column that is not there."""
         if column not in self.columns:
             raise UserError(f"{self.path}: no column {column!r}; it has {listed(self.columns)}")
-        return self.columns[column]
+
+    def cells(self, column: str) -> np.ndarray:
+        """A column by name."""
+        self.check_has(column)
+        cells = self.columns[column]
+        if isinstance(cells, UserError):
+            raise cells
+        return cells
 
     def text(self, column: str) -> np.ndarray:
         """A column as text, None where it is missing; whole numbers are written without a point."""
         cells = self.cells(column)
         if cells.dtype != np.float64:
-            return cells
+            return np.array([None if cell is None else _plain(cell) for cell in cells], dtype=object)
         return np.array([None if np.isnan(v) else str(int(v)) if v % 1 == 0 else str(v) for v in cells], dtype=object)
 
     def floats(self, column: str) -> np.ndarray | None:
@@ -84,3 +93,12 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell
+
+
+def _plain(cell: str) -> str:
+    """1.0 and 1e0 as 1, which is the same class and category; 01 may be a code and stays."""
+    if set(cell).isdisjoint(".eE") or not is_number(cell):
+        return cell
+    value = float(cell)
+    exact = abs(value) < 2**53  # beyond, float64 would make one number of several
+    return str(int(value)) if exact and value % 1 == 0 else cell

@@ -1,6 +1,7 @@
 """Tables from CSV and Parquet files."""
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def _cell(text: str) -> str | None:
 
 
 def read_parquet(path: Path) -> Table:
-    """A Parquet file; numbers and truth values become numbers, text and dictionaries text."""
+    """A Parquet file; numbers and truth values become numbers, text and dictionaries text; row numbers are left out."""
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
@@ -77,14 +78,17 @@ def read_parquet(path: Path) -> Table:
 
 
 def _from_arrow(path: Path, table: Any) -> Table:  # noqa: ANN401 - pyarrow has no types
-    names = table.column_names
+    # What pandas saved of rows that were sorted or chosen: where they were before, which can give the class away. An
+    # index that someone gave a name is a column, as in a CSV file.
+    saved = (table.schema.pandas_metadata or {}).get("index_columns", ())
+    names = [name for name in table.column_names if name not in saved or not re.fullmatch(r"__index_level_\d+__", name)]
     if len(set(names)) < len(names):
         raise UserError(f"{path}: two columns have the same name; it has {listed(names)}")
     columns = {name: _parquet_column(table.column(name), f"{path}: column {name!r}") for name in names}
     return Table(path, columns, np.arange(1, table.num_rows + 1))
 
 
-def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401
+def _parquet_column(column: Any, where: str) -> np.ndarray | UserError:  # noqa: ANN401
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -94,4 +98,4 @@ def _parquet_column(column: Any, where: str) -> np.ndarray:  # noqa: ANN401
         return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_null)):
         return np.array([None if value is None else _cell(value) for value in column.to_pylist()], dtype=object)
-    raise UserError(f"{where}: {kind} cannot be used; save it as a number or text, or name it in `ignore`")
+    return UserError(f"{where}: {kind} cannot be used; save it as a number or text, or name it in `ignore`")

@@ -1,5 +1,6 @@
 """The column of a table that holds the classes."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ def read_labelled_table(path: Path, config: DataConfig) -> Labelled:
     table = read_table(path, config.delimiter)
     target = _target(table, config.target)
     for name in (*config.ignore, *config.categorical):
-        table.cells(name)
+        if name:  # without a name: saved row numbers, which one file has and the next one not
+            table.check_has(name)
     labels = _labels(table, target)
     left = {name: cells for name, cells in table.columns.items() if name not in (target, *config.ignore)}
     _check_left(path, left)
@@ -28,7 +30,7 @@ def read_labelled_table(path: Path, config: DataConfig) -> Labelled:
 
 def _target(table: Table, wanted: str | None) -> str:
     if wanted is not None:
-        table.cells(wanted)
+        table.check_has(wanted)
         return wanted
     found = [name for name in table.columns if name.lower() in _USUAL]
     if len(found) != 1:
@@ -47,7 +49,7 @@ def _labels(table: Table, target: str) -> np.ndarray:
     return labels
 
 
-def _check_left(path: Path, columns: dict[str, np.ndarray]) -> None:
+def _check_left(path: Path, columns: Collection[str]) -> None:
     if not columns:
         raise UserError(f"{path}: no columns left to learn from beside the target")
     if "" in columns:

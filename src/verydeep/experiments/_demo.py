@@ -47,7 +47,9 @@ def demo_data(root: Path | None) -> tuple[str, str]:
     try:
         load_dataset("mnist", root)
     except UserError as error:
-        return "digits", str(error).splitlines()[0]
+        first, *more = str(error).splitlines()
+        reasons = [line.removeprefix("  - ") for line in more if line.startswith("  - ")]
+        return "digits", f"{first} {'; '.join(reasons)}".strip()
     return "mnist", ""
 
 

@@ -68,9 +68,9 @@ def _describe(axes: Axes, metric: str, log: bool) -> None:
 def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
     """Epoch and value, where there is one; a diverged epoch has none."""
     known = {key for line in metrics for key in line} - {"epoch"}
-    if metric not in known:
-        if not known:
-            raise UserError(f"{name}: no epoch is complete yet, so there is nothing to draw")
+    if not known:
+        raise UserError(f"{name}: no epoch is complete yet, so there is nothing to draw")
+    if metric not in known | set(_LABELS):  # a network that diverged at once has no train_loss
         raise unknown(f"metric of {name}", metric, known)
     points = [(line["epoch"], line[metric]) for line in metrics if line.get(metric) is not None]
     return points or [(metrics[0]["epoch"], float("nan"))]

@@ -13,6 +13,7 @@ _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
     "stopped early": "It stopped after {done} of {epochs} epochs, because validation accuracy no longer improved.",
     "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without bound.",
+    "pruned": "It was made from {parent} by removing layers, and was not trained any further.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
 }
 _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued."
@@ -21,14 +22,15 @@ _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued.
 def about_run(run: Run) -> dict[str, Any]:
     """Title, facts and curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
-    ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs)
+    parent = run.facts.get("made_from")
+    ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
     return {
         "name": run.path.resolve().name,
         "data_name": info.data,
         "subtitle": _subtitle(run, info),
-        "ending": f"{ending} {_kept(run)}".strip(),
+        "ending": ending if parent else f"{ending} {_kept(run)}".strip(),
         "facts": _facts(run, info),
-        "charts": training_charts(metrics),
+        "charts": {} if parent else training_charts(metrics),
         "epochs": epoch_table(metrics) if metrics else (),
     }
 
@@ -59,20 +61,24 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
         found.append(("depth", f"{info.depth} layers"))
     if info.parameters:
         found.append(("parameters", f"{info.parameters:,}"))
+    if run.facts.get("made_from"):
+        return found
     return [*found, ("epochs", f"{info.epochs_done} of {info.epochs}"), ("time", clock(info.seconds))]
 
 
 def how_made(run: Run) -> dict[str, Any]:
     """Configuration, environment, and the commands."""
-    facts = run.facts
+    facts, parent = run.facts, run.facts.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
     file = run.path / "environment.json"
     machine = read_json(file) if file.exists() else {}
     name = shlex.quote(run.path.resolve().name)
-    commands = (f"train run.toml --folder {name}", f"analyze {name}", f"report {name} -o report.html")
+    made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
+    commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {
         "toml": to_toml(to_dict(run.config)),
         "environment": flatten(described | machine),
-        "own": " and the ".join(facts.get("own") or ()),
+        "made_from": parent,
+        "own": " and the ".join(what for what in facts.get("own") or () if not (parent and what == "model")),
         "commands": "\n".join(f"verydeep {command}" for command in commands),
     }

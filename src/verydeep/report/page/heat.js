@@ -73,17 +73,22 @@ class Heat {
   edges(pen, view, named, longest) {
     const { left, top, width, height } = this.box;
     pen.fillStyle = colour("--soft");
-    const numbers = (first, count, step, most) => named
-      ? [...Array(this.rows).keys()].filter((i) => i >= first && i < first + count && i % Math.ceil(count / 40) === 0).map((i) => [i, this.name(i)])
-      : ticks(first * step, (first + count) * step, most).map((n) => Math.max(n, 1)).filter((n) => n <= (first + count) * step + 0.5)
-        .map((n) => [(n - 1) / step, String(n)]);
+    const labels = (axis, first, count, most) => {
+      const step = this.map.steps[axis], last = first + count;
+      if (named) {
+        return [...Array(this.map.shape[axis]).keys()].filter((i) => i >= first && i < last && i % Math.ceil(count / 40) === 0)
+          .map((i) => [i, this.map.names[i * step]]);
+      }
+      const whole = ticks(first * step, last * step, most).filter(Number.isInteger).map((n) => Math.max(n, 1)); // there is no layer 1.5
+      return [...new Set(whole)].filter((n) => n <= last * step + 0.5).map((n) => [(n - 1) / step, String(n)]);
+    };
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const [row, text] of numbers(view.row, view.rows, this.map.steps[0], 8)) {
+    for (const [row, text] of labels(0, view.row, view.rows, 8)) {
       const y = top + (row + 0.5 - view.row) / view.rows * height;
       if (y >= top && y <= top + height) pen.fillText(text, left - 5, y, longest || 28);
     }
-    for (const [column, text] of numbers(view.column, view.columns, this.map.steps[1], 6)) {
+    for (const [column, text] of labels(1, view.column, view.columns, 6)) {
       const x = left + (column + 0.5 - view.column) / view.columns * width;
       if (x < left || x > left + width) continue;
       pen.save();
@@ -102,10 +107,6 @@ class Heat {
     pen.rotate(-Math.PI / 2);
     pen.fillText(this.map.rows, 0, 0);
     pen.restore();
-  }
-
-  name(index) {
-    return this.map.names[index * this.map.steps[0]];
   }
 
   mark(pen, view, cursor) { // dark around light: seen on every colour
