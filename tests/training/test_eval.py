@@ -224,7 +224,7 @@ def test_data_given_in_python_must_be_named(tiny: Dataset, tmp_path: Path, confi
 
 
 def test_data_whose_name_is_not_utf8_is_trained_on_listed_and_evaluated(
-    table: Path, tmp_path: Path, configure: Configure, capsys: pytest.CaptureFixture[str]
+    table: Path, tmp_path: Path, configure: Configure, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     path = table.rename(table.with_name(os.fsdecode(b"caf\xe9.csv")))
     train(configure(data=DataConfig(str(path))), tmp_path / "run")
@@ -237,4 +237,4 @@ def test_data_whose_name_is_not_utf8_is_trained_on_listed_and_evaluated(
     assert main(["eval", str(tmp_path / "run")]) == 0
     assert json.loads(next(tmp_path.glob("run/eval/*-test/evaluation.json")).read_text())["data"] == path.stem
     assert main(["report", str(tmp_path / "run")]) == 0
-    capsys.readouterr()  # left there, the name would break what pytest's processes tell each other
+    capsysbinary.readouterr()  # left there, the name would break what pytest's processes tell each other
