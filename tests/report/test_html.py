@@ -17,6 +17,7 @@ from verydeep.analysis import Findings
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.report import write_report
+from verydeep.report._html_words import answer
 from verydeep.training import Run, TrainConfig
 
 from . import _made_up as made_up
@@ -73,6 +74,11 @@ def test_the_page_has_every_section_and_says_the_answer(trained: Run, page: Path
     assert "accuracy, test, after fine-tuning" in found.text
     assert "91.0% of 1,000 samples" in found.text
     assert "It finished all 3 epochs." in found.text
+
+
+def test_a_network_that_needs_no_highway_layer_is_told_so() -> None:
+    needless = replace(made_up.usage(), kept=(), idle=tuple(range(made_up.DEPTH)))
+    assert answer(needless, "digits").startswith("For digits, this network needs none of its 6 highway layers.")
 
 
 def test_a_network_that_learnt_nothing_is_not_called_shallow(trained: Run, page: Path) -> None:

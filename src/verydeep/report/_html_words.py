@@ -40,9 +40,12 @@ def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
     cost = "costs no accuracy" if change <= 0 else f"costs {change:.2%} accuracy"
+    layers = f"{total} highway layers" if total > 1 else "one highway layer"
+    if kept == 0:
+        return f"For {data}, this network needs none of its {layers}. Closing what is idle {cost} on the {where}."
     others = "the other one is" if total - kept == 1 else f"the other {total - kept} are"
     return (
-        f"For {data}, this network needs {kept} of its {total} highway layers: {others} idle. "
+        f"For {data}, this network needs {kept} of its {layers}: {others} idle. "
         f"Closing what is idle {cost} on the {where}."
     )
 
