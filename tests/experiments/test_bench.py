@@ -189,6 +189,14 @@ def test_the_command_writes_json_a_table_and_a_picture(tmp_path: Path, capsys: p
     assert main(["bench", "--quick", "--only", "peak-t1", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.md", "bench.png", "cases"}
     assert "GFLOP/s" in capsys.readouterr().out
+    measured = (tmp_path / "cases" / "peak-t1.json").read_text()
+    (tmp_path / "bench.md").unlink()
+    assert main(["bench", "--quick", "--no-measure", "--out", str(tmp_path)]) == 0
+    assert "GFLOP/s" in (tmp_path / "bench.md").read_text()
+    assert [path.read_text() for path in (tmp_path / "cases").iterdir()] == [measured]
+    capsys.readouterr()
+    assert main(["bench", "--no-measure", "--out", str(tmp_path / "none")]) == 2
+    assert "nothing has been measured yet" in capsys.readouterr().err
     assert main(["bench", "--only", "xyz", "--out", str(tmp_path)]) == 2
     assert "'xyz'" in capsys.readouterr().err
 

@@ -28,6 +28,8 @@ class Bench:
     """Whether torch.compile takes part: it needs a C++ compiler, and about half a minute for every comparison."""
     only: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """Measure only what has this in its name: conv, train-highway-d50, t2, ...; the table has all there is."""
+    measure: bool = True
+    """With --no-measure, only table and picture are written again, from what has been measured."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where the results go; results/bench or results/bench-quick unless given."""
     json: bool = False
@@ -46,8 +48,11 @@ def main(arguments: list[str]) -> None:
     tasks = limited(everything, options.only)
     if not tasks:
         raise UserError(f"nothing that is measured has '{options.only}' in its name")
-    _run(tasks, folder / "cases")
+    if options.measure:
+        _run(tasks, folder / "cases")
     results = load_results(everything, folder / "cases")
+    if not results:
+        raise UserError(f"{folder}: nothing has been measured yet; leave out --no-measure")
     table = bench_table(results)
     write_whole(folder / "bench.json", json.dumps(results, indent=1) + "\n")
     write_whole(folder / "bench.md", _heading(results) + table)
