@@ -42,7 +42,7 @@ def _write(study: Fig1, quick: bool) -> None:
     from verydeep.experiments import (
         NETWORKS,
         best_curves,
-        claim,
+        claim_lines,
         epochs_left,
         fig1_text,
         gate_biases,
@@ -65,7 +65,7 @@ def _write(study: Fig1, quick: bool) -> None:
     write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")
     write_whole(study.results / "fig1.md", fig1_text(found, study.protocol))
     print("\n".join(table_lines(rows)))
-    print(claim(rows))
+    print("\n".join(["", *claim_lines(rows, left), ""]))
     print(f"{study.left(found)}; figure, table and analysis are in {study.results}")
     if study.results.name == "fig1":  # among the other results, not in a folder of its own
         print(f"everything measured so far: {write_page(study.results.parent, quick)}")

@@ -5,11 +5,12 @@ from verydeep.experiments._bench_table import bench_table
 from verydeep.experiments._demo import demo_configs, demo_data, verdict
 from verydeep.experiments._fig1 import HALVING, NETWORKS, QUICK, Network, Protocol, Stage, chosen, settings_of, strict
 from verydeep.experiments._fig1_analysis import Influence, influences
+from verydeep.experiments._fig1_claims import Claim, claim_lines, claims
 from verydeep.experiments._fig1_gate_bias import OpenLayers, gate_biases, open_layers, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results, Trial
 from verydeep.experiments._fig1_run import Fig1, estimate
 from verydeep.experiments._fig1_table import Row, best_curves, mean_curves, ratio, table
-from verydeep.experiments._fig1_text import claim, fig1_text, table_lines
+from verydeep.experiments._fig1_text import fig1_text, table_lines
 from verydeep.experiments._halving import Task, eliminated, epochs_left, participants, tasks
 from verydeep.experiments._pair import Epoch, Step, train_side_by_side
 from verydeep.experiments._recipes import Recipe, config_folder, read_recipe
@@ -32,6 +33,7 @@ __all__ = [
     "STUDIES",
     "TABLES",
     "TEACHER",
+    "Claim",
     "Curve",
     "Entry",
     "Epoch",
@@ -58,7 +60,8 @@ __all__ = [
     "best_curves",
     "chosen",
     "chosen_entries",
-    "claim",
+    "claim_lines",
+    "claims",
     "config_folder",
     "demo_configs",
     "demo_data",

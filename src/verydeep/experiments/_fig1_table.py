@@ -9,6 +9,7 @@ from verydeep.experiments._fig1_results import Results, Trial
 from verydeep.experiments._fig1_run import epoch_seconds
 
 TOP = 10
+LEARNT = 0.01  # a training loss that all but hopeless networks get below
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Row:
         settings: How many were trained, and how many are to be.
         diverged: How many of them diverged.
         epochs: How long the best was trained.
+        learnt_after: How many epochs it took to a loss below `LEARNT`; None if it never got there.
         best: Its lowest training loss; None while nothing has been trained.
         top: The mean of the lowest losses of the ten best.
         top_count: How many they are, ten in a complete study.
@@ -42,6 +44,7 @@ class Row:
     top_test_accuracy: float | None = None
     settings_of_best: tuple[tuple[str, object], ...] = ()
     epoch_seconds: float | None = None
+    learnt_after: int | None = None
 
 
 def best_trials(result: Results, count: int = TOP) -> list[Trial]:
@@ -73,6 +76,7 @@ def _row(result: Results, protocol: Protocol) -> Row:
         mean(trial.test_accuracy[-1] for trial in best),
         tuple(best[0].settings.items()),
         epoch_seconds(result),
+        next((epoch for epoch, loss in enumerate(best[0].train_loss, 1) if loss < LEARNT), None),
     )
 
 

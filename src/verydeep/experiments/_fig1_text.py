@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from verydeep.experiments._fig1 import Protocol
 from verydeep.experiments._fig1_analysis import Influence, influences
+from verydeep.experiments._fig1_claims import claim_lines
 from verydeep.experiments._fig1_gate_bias import OpenLayers, open_layers, recommended_gate_bias
 from verydeep.experiments._fig1_results import Results
-from verydeep.experiments._fig1_table import TOP, Row, describe_protocol, ratio, table
+from verydeep.experiments._fig1_table import TOP, Row, describe_protocol, table
 from verydeep.experiments._halving import epochs_left
 from verydeep.nn import suggest_gate_bias
 
@@ -19,14 +20,15 @@ and for highways a gate bias of -10 to -1: the same ranges and the same draws fo
 def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
     """The page, in Markdown."""
     rows, first = table(found, protocol), protocol.stages[0].epochs
+    left = sum(epochs_left(result.trials, protocol) for result in found)
     parts = [
         _TITLE,
         f"Data: {protocol.data}. Protocol: {describe_protocol(protocol.stages)}. The loss is the mean cross-entropy "
         f"over the whole training set after each epoch, at its lowest; the {TOP} best are those where it is lowest.",
         _RANGES,
         "\n".join(table_lines(rows)),
-        claim(rows),
-        unfinished(sum(epochs_left(result.trials, protocol) for result in found)),
+        "\n".join(claim_lines(rows, left)),
+        unfinished(left),
         "## What matters",
         "\n".join(_influence_lines(influences(found, first), first)),
         "## Which gate bias",
@@ -55,15 +57,6 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
         cells = (row.network, f"{row.parameters:,}", count, row.diverged, row.epochs, f"{row.best:.3g}", top)
         lines.append("| " + " | ".join(map(str, cells)) + f" | {row.test_accuracy:.2%} |")
     return lines
-
-
-def claim(rows: Sequence[Row]) -> str:
-    """The paper's comparison at 100 layers, and what was found."""
-    found = ratio(rows)
-    paper = "The paper: at 100 layers, the highway's loss is more than 100 times lower than the plain network's."
-    if found is None:
-        return f"{paper} Not yet run: both networks of 100 layers are needed."
-    return f"{paper} Found: the best plain network's loss is {found:.3g} times the best highway's."
 
 
 def _influence_lines(found: Sequence[Influence], epochs: int) -> list[str]:

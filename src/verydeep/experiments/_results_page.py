@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from verydeep.experiments._fig1_claims import claim_lines
 from verydeep.experiments._fig1_table import Row
-from verydeep.experiments._fig1_text import claim, table_lines, unfinished
+from verydeep.experiments._fig1_text import table_lines, unfinished
 from verydeep.experiments._tables import TABLES
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
 from verydeep.files import read_json, write_whole
@@ -63,13 +64,13 @@ def _figure_1(results: Path, link: str) -> list[str]:
     if not file.exists():
         return [title, "Not yet run: `verydeep reproduce fig1`."]
     values = read_json(file)
-    rows = [_row(row) for row in values["rows"]]
+    rows, left = [_row(row) for row in values["rows"]], values.get("epochs_left", 0)
     more = f"Ranges, what decides and which gate bias: [fig1.md]({link}/fig1/fig1.md)."
     return [
         title,
         "\n".join(table_lines(rows)),
-        claim(rows),
-        unfinished(values.get("epochs_left", 0)),
+        "\n".join(claim_lines(rows, left)),
+        unfinished(left),
         more,
         _picture(results, link, "fig1/fig1.png", "Figure 1"),
     ]
