@@ -3,8 +3,8 @@
 from verydeep.experiments import Row, claim_lines, claims
 
 DEPTHS = (10, 20, 50, 100)
-AGREES = {"plain": (5e-5, 9e-5, 3e-3, 0.5), "highway": (5e-5, 6e-5, 4e-4, 4e-4)}
-EPOCHS = {"plain": (22, 27, 57, None), "highway": (16, 17, 23, 30)}
+AGREES: dict[str, tuple[float, ...]] = {"plain": (5e-5, 9e-5, 3e-3, 0.5), "highway": (5e-5, 6e-5, 4e-4, 4e-4)}
+EPOCHS: dict[str, tuple[int | None, ...]] = {"plain": (22, 27, 57, None), "highway": (16, 17, 23, 30)}
 
 
 def rows(losses: dict[str, tuple[float, ...]], epochs: dict[str, tuple[int | None, ...]] = EPOCHS) -> list[Row]:

@@ -80,6 +80,17 @@ def test_a_pruned_run_is_not_called_unfinished(run: Path) -> None:
         assert wrong not in page
 
 
+def test_the_report_of_a_fine_tuned_network_says_how_it_was_made(run: Path) -> None:
+    tuned = run.with_name("tuned")
+    options = ["--tolerance", "5%", "--samples", "50", "--fine-tune", "1", "--lr", "0.25"]
+    assert main(["prune", str(run), *options, "--folder", str(tuned)]) == 0
+    assert main(["report", str(tuned), "--no-analysis"]) == 0
+    page = (tuned / "report.html").read_text()
+    assert f"verydeep prune {run} --fine-tune 1 --lr 0.25 --folder tuned" in page
+    assert "by removing layers, and then trained. It finished all 1 epochs." in page
+    assert "program of its own" not in page
+
+
 def test_the_analysis_can_be_left_out(run: Path) -> None:
     assert main(["report", str(run), "--no-analysis"]) == 0
     assert sections(run / "report.html") == ["training", "made", "glossary"]

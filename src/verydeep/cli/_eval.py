@@ -44,7 +44,7 @@ class Eval:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = tyro.cli(Eval, prog="verydeep eval", args=arguments)
-    from verydeep.cli._analyze import drawable, name_of_data
+    from verydeep.cli._look import drawable, name_of_data
     from verydeep.files import write_whole
     from verydeep.report import plot_confusion
     from verydeep.training import Run, RunData, World, confusion, load_data

@@ -14,7 +14,7 @@ from verydeep.errors import UserError
 
 if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, PruneReport
-    from verydeep.data import Split
+    from verydeep.data import Dataset, Split
     from verydeep.models import Network
     from verydeep.training import Run, TrainConfig
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     options = tyro.cli(Prune, prog="verydeep prune", args=arguments)
     import torch
 
-    from verydeep.cli._analyze import share, weights_so_far
+    from verydeep.cli._look import share, weights_so_far
     from verydeep.training import Interrupted, Run, refuse_taken
 
     tolerance = share(options.tolerance)
@@ -81,10 +81,11 @@ def _prune(
     options: Prune, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._analyze import name_of_data
-    from verydeep.training import Interrupted, derive_run, derived_config, make_report, train
+    from verydeep.cli._look import name_of_data
+    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
 
-    chosen, test = _data(options, run)
+    dataset = load_own(run, options.root) if options.data is None else None
+    chosen, test = _chosen(options, run, dataset), dataset.test if dataset is not None else None
     usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, chosen, test)
@@ -93,7 +94,7 @@ def _prune(
     else:
         config, quiet = derived_config(tuning, smaller), make_report(options.json)
         try:
-            tuned = train(config, folder, model=smaller, root=options.root, report=quiet)
+            tuned = train(config, folder, model=smaller, loaded=dataset, made_from=run, root=options.root, report=quiet)
         except Interrupted:
             _save(report, run, folder)
             raise
@@ -103,14 +104,14 @@ def _prune(
     return report
 
 
-def _data(options: Prune, run: Run) -> tuple[Split, Split | None]:
-    """What the layers are chosen on, and what neither training nor choosing has seen."""
-    from verydeep.cli._analyze import some_of
-    from verydeep.training import load_data
+def _chosen(options: Prune, run: Run, dataset: Dataset | None) -> Split:
+    """What the layers are chosen on: a part of the run's own data, or other data."""
+    from verydeep.cli._look import some_of
+    from verydeep.training import load_data, split_of
 
     split = _split(options, run)
-    test = load_data(run, None, "test", options.root) if options.data is None else None
-    return some_of(load_data(run, options.data, split, options.root), options.samples), test
+    found = load_data(run, options.data, split, options.root) if dataset is None else split_of(run, dataset, split)
+    return some_of(found, options.samples)
 
 
 def _split(options: Prune, run: Run) -> str:

@@ -73,7 +73,7 @@ def _faster(plain: Sequence[Row | None], highway: Sequence[Row | None]) -> Claim
     paper = f"highways converge faster at every depth (here: epochs to a loss below {LEARNT:g})"
     if _losses([*plain, *highway]) is None:
         return Claim(paper)
-    theirs, ours = ([row and row.learnt_after for row in rows] for rows in (plain, highway))
+    theirs, ours = ([row.learnt_after if row else None for row in rows] for rows in (plain, highway))
     pairs = list(zip(ours, theirs, strict=True))
     text = "; ".join(
         f"{depth} layers: {fast or 'never'}, plain {slow or 'never'}"

@@ -22,15 +22,17 @@ _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued.
 def about_run(run: Run) -> dict[str, Any]:
     """Title, facts and curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
-    parent = run.facts.get("made_from")
+    parent, untrained = run.facts.get("made_from"), info.status == "pruned"
     ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
+    if parent and not untrained:
+        ending = f"It was made from {parent} by removing layers, and then trained. {ending}"
     return {
         "name": run.path.resolve().name,
         "data_name": info.data,
         "subtitle": _subtitle(run, info),
-        "ending": ending if parent else f"{ending} {_kept(run)}".strip(),
+        "ending": ending if untrained else f"{ending} {_kept(run)}".strip(),
         "facts": _facts(run, info),
-        "charts": {} if parent else training_charts(metrics),
+        "charts": {} if untrained else training_charts(metrics),
         "epochs": epoch_table(metrics) if metrics else (),
     }
 
@@ -61,7 +63,7 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
         found.append(("depth", f"{info.depth} layers"))
     if info.parameters:
         found.append(("parameters", f"{info.parameters:,}"))
-    if run.facts.get("made_from"):
+    if info.status == "pruned":
         return found
     return [*found, ("epochs", f"{info.epochs_done} of {info.epochs}"), ("time", clock(info.seconds))]
 
@@ -74,6 +76,8 @@ def how_made(run: Run) -> dict[str, Any]:
     machine = read_json(file) if file.exists() else {}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
+    if parent and run.metrics and run.metrics[-1]["epoch"]:
+        made += f" --fine-tune {run.config.epochs} --lr {run.config.optim.lr:g}"
     commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {
         "toml": to_toml(to_dict(run.config)),

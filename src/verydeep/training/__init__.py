@@ -3,7 +3,7 @@
 from verydeep.training._checkpoint import Position
 from verydeep.training._config import DistillConfig, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, read_config
 from verydeep.training._confusion import Confusion, confusion
-from verydeep.training._data import RunData, load_data
+from verydeep.training._data import RunData, load_data, load_own, split_of
 from verydeep.training._derive import derive_run, derived_config
 from verydeep.training._environment import environment
 from verydeep.training._evaluate import Evaluation, evaluate
@@ -50,6 +50,7 @@ __all__ = [
     "interruptible",
     "list_runs",
     "load_data",
+    "load_own",
     "make_model",
     "make_report",
     "make_seeds_report",
@@ -57,6 +58,7 @@ __all__ = [
     "refuse_taken",
     "resume",
     "resume_seeds",
+    "split_of",
     "train",
     "train_seeds",
 ]

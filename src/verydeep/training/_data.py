@@ -54,6 +54,11 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
         if data.preparation is None:
             raise UserError(f"{run.path} was trained on tensors given in Python; it cannot prepare {source}")
         return load_split(Inputs(data.classes, data.preparation), run.config.data, source, split, root)
+    return split_of(run, load_own(run, root), split)
+
+
+def load_own(run: Run, root: str | Path | None = None) -> Dataset:
+    """All data of a run, if it is as it was."""
     if "dataset" in run.facts.get("own", ()):
         raise UserError(f"{run.path} was trained on data given in Python; say what to use: --data PATH_OR_NAME")
     dataset = load_dataset(run.config.data, root)
@@ -62,6 +67,11 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
             f"{run.config.data.source} has changed since {run.path} was trained on it ({changed}); "
             f"to measure on it as it is now: --data {run.config.data.source}"
         )
+    return dataset
+
+
+def split_of(run: Run, dataset: Dataset, split: str) -> Split:
+    """`train`, `valid` or `test` of a run's data."""
     found: Split | None = getattr(dataset, split)
     if found is None:
         raise UserError(f"{run.path} was trained without validation data; choose --split test or --split train")

@@ -26,7 +26,7 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
     data = parent.path / "data.json"
     if data.exists():
         write_whole(path / "data.json", data.read_bytes())
-    facts = {"own": own, "data": parent.facts.get("data", {}), "made_from": str(parent.path)}
+    facts = {"own": own, "data": parent.facts.get("data", {})} | origin(parent)
     run = Run.create(path, derived_config(parent.config, model), model, facts)
     save_weights(model, path / "model.safetensors")
     line = {"epoch": 0, "lr": 0.0, **metrics, "seconds": 0.0}
@@ -35,6 +35,11 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
     parameters = sum(p.numel() for p in model.parameters())
     run.finish({"status": status, "epochs": 0, "parameters": parameters, "last": line, "best": None})
     return run
+
+
+def origin(parent: Run | None) -> dict[str, str]:
+    """What a run says of the one its network was made from."""
+    return {} if parent is None else {"made_from": str(parent.path)}
 
 
 def derived_config(config: TrainConfig, model: Network) -> TrainConfig:

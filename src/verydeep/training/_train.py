@@ -16,6 +16,7 @@ from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
 from verydeep.training._data import remember
+from verydeep.training._derive import origin
 from verydeep.training._environment import changed_environment
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._folders import free_number, numbered_folder
@@ -41,6 +42,7 @@ def train(
     model: nn.Module | None = None,
     dataset: Dataset | None = None,
     loaded: Dataset | None = None,
+    made_from: Run | None = None,
     root: str | Path | None = None,
     report: Report | None = None,
 ) -> Run:
@@ -52,6 +54,7 @@ def train(
         model: A module of your own that returns logits, in place of `config.model`.
         dataset: Data of your own, in place of `config.data`.
         loaded: What `load_dataset(config.data)` gave, so that many runs load it once.
+        made_from: The run whose network `model` was made from.
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
@@ -65,7 +68,7 @@ def train(
         if path is None and world.rank == 0:
             number = free_number(config, dataset)
     run = Run(numbered_folder(config, dataset, world.first(number)) if path is None else Path(path), config)
-    facts = {"own": own, "data": fingerprint(dataset)}
+    facts = {"own": own, "data": fingerprint(dataset)} | origin(made_from)
     return _fit(run, model, dataset, world, report or Report(), facts)
 
 
