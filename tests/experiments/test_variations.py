@@ -60,8 +60,8 @@ def test_a_difference_counts_when_it_is_more_than_two_standard_errors() -> None:
 
 def test_scores_are_kept_and_told_best_first(tmp_path: Path) -> None:
     scores = Scores(tmp_path, MNIST, 1)
-    reached: dict[str, list[float | None]] = {"base": [0.90, 0.91], "linear": [0.95, 0.96], "cosine": [None, 0.9]}
-    for variation in MNIST.chosen("linear,cosine"):
+    reached: dict[str, list[float | None]] = {"base": [0.90, 0.91], "linear": [0.95, 0.96], "steps": [None, 0.9]}
+    for variation in MNIST.chosen("linear,steps"):
         scores.start(variation, MNIST.config(variation, 1))
         for seed, accuracy in enumerate(reached[variation.name]):
             scores.add(variation, seed, [{"epoch": 1, "valid_accuracy": accuracy, "seconds": 1.0}])
