@@ -11,8 +11,21 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.config import from_dict
+from verydeep.errors import UserError
 from verydeep.files import read_toml
-from verydeep.search import Budget, draw, open_study, ranked, read_search, records, start_study, with_settings, work
+from verydeep.search import (
+    Budget,
+    Choices,
+    Record,
+    draw,
+    open_study,
+    ranked,
+    read_search,
+    records,
+    start_study,
+    with_settings,
+    work,
+)
 from verydeep.search._postgres import hidden
 from verydeep.training import Run, TrainConfig
 
@@ -44,7 +57,7 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     assert values[0] in next(line for line in said.splitlines() if "finished" in line)
     assert said.count("finished") == 3
     assert "5 of 5 trials ended" in said
-    assert "importance: " in said
+    assert "importance (little is certain after 5 trials): " in said
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
     assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
@@ -128,6 +141,58 @@ def test_a_budget_of_time_ends_a_search_that_would_take_longer(write: Write, tmp
     study = start_study(folder, read_search(write(trials=2, epochs=100_000)))
     assert not work(study, folder, budget=Budget.read("1s"))
     assert {record.status for record in records(study)} == {"waiting"}
+
+
+def test_a_used_budget_of_epochs_asks_for_a_larger_one(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "study"
+    study = start_study(folder, read_search(write(trials=3, epochs=4)))
+    assert not work(study, folder, budget=Budget.read("2 epochs"))
+    assert main(["search", str(write(trials=3, epochs=4)), "--study", str(folder), "--budget", "2 epochs"]) == 0
+    assert "a larger --budget goes on" in one_line(capsys)
+    assert main(["search", str(write()), "--budget", "0h"]) == 2
+    assert "nothing can be trained in that" in one_line(capsys)
+
+
+def test_a_study_that_was_moved_is_the_same_study(searched: Path, write: Write) -> None:
+    moved = searched.rename(searched.with_name("moved"))
+    assert [record.status for record in records(open_study(moved))] == ["finished"] * 5
+    assert [record.status for record in records(start_study(moved, read_search(write(trials=6))))] == [
+        *["finished"] * 5,
+        "waiting",
+    ]
+
+
+def test_of_equally_accurate_trials_the_one_of_the_lowest_loss_is_best() -> None:
+    found = [Record(0, "finished", 0.9, loss=0.5), Record(1, "finished", 0.9, loss=0.1), Record(2, "finished", 0.8)]
+    assert [record.trial for record in ranked(found, maximise=True)] == [1, 0, 2]
+
+
+def test_the_loss_beside_an_accuracy_is_that_of_its_epochs(searched: Path) -> None:
+    for record in records(open_study(searched)):
+        assert record.loss == min(e["valid_loss"] for e in record.curve if e["valid_accuracy"] == record.value)
+
+
+def test_the_space_may_give_what_the_base_lacks(write: Write) -> None:
+    file = write()
+    text = file.read_text() + "schedule.milestones = { choices = [[1, 2], [2]] }\n"
+    file.write_text(text.replace("[search]", '[schedule]\nname = "multistep"\n\n[search]'))
+    assert read_search(str(file)).space["schedule.milestones"] == Choices(((1, 2), (2,)))
+    file.write_text(file.read_text().replace("schedule.milestones", "# "))
+    with pytest.raises(UserError, match="multistep schedule needs"):
+        read_search(file)
+
+
+def test_a_misspelt_command_and_a_search_that_is_trained_are_told_apart(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "sho", "runs/any"]) == 2
+    assert "did you mean 'show'?" in one_line(capsys)
+    assert main(["train", str(write())]) == 2
+    assert "use: verydeep search" in one_line(capsys)
+    assert main(["search", str(write(more="halving = 3"))]) == 2
+    assert "expected a table, got int" in one_line(capsys)
 
 
 @pytest.mark.parametrize("text", ["soon", "5", "-1h", "1.5 epochs", ""])

@@ -1,6 +1,7 @@
 """What a run records, how it ends, and that the same settings give the same numbers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,12 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_samples(tmp_path: Path, tiny:
 
 
 class Scripted(nn.Module):
-    """Right on as many of the 40 validation samples as the script says for each epoch; one parameter."""
+    """Right on as many of the 40 validation samples as the script says for each epoch; one parameter.
 
-    def __init__(self, script: list[int]) -> None:
+    A decimal says how sure it is: at 30.9 it is right on 30, at a lower loss than at 30.
+    """
+
+    def __init__(self, script: Sequence[float]) -> None:
         super().__init__()
         self.script, self.evaluations = script, 0
         self.epoch = nn.Parameter(torch.zeros(()))
@@ -90,16 +94,16 @@ class Scripted(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
             return torch.zeros(len(x), 3) - self.epoch  # the gradient is 0: logits may shift
-        right = self.script[self.evaluations]
+        sure, right = math.modf(self.script[self.evaluations])
         self.evaluations += 1
         with torch.no_grad():
             self.epoch.fill_(self.evaluations)
         labels = torch.arange(len(x)) % 3
         wrong = torch.arange(len(x)) >= right
-        return torch.nn.functional.one_hot((labels + wrong.long()) % 3, 3).float()
+        return torch.nn.functional.one_hot((labels + wrong.long()) % 3, 3) * (1.0 + sure)
 
 
-def scripted(script: list[int], path: Path, data: Dataset, config: Any) -> Run:
+def scripted(script: Sequence[float], path: Path, data: Dataset, config: Any) -> Run:
     return train(replace(config, evaluate_test=False), path, model=Scripted(script), dataset=data)
 
 
@@ -109,6 +113,19 @@ def test_the_weights_kept_are_those_best_on_validation_data(tmp_path: Path, tiny
     assert run.summary is not None
     assert run.summary["best"]["epoch"] == 2
     assert run.summary["last"]["epoch"] == 4
+
+
+def test_of_equally_accurate_epochs_the_one_of_the_lowest_loss_is_kept(
+    tmp_path: Path, tiny: Dataset, configure: Any
+) -> None:
+    run = scripted([30, 30.5, 30.2, 30.5, 29.9], tmp_path / "run", tiny, configure(epochs=5, patience=4))
+    assert load_file(run.path / "model.safetensors")["epoch"] == 2
+    assert run.summary is not None
+    assert run.summary["best"]["epoch"] == run.measured["epoch"] == 2
+    assert run.summary["status"] == "finished"
+    again = scripted([30, 30.1, 30.2, 30.5], tmp_path / "again", tiny, configure(epochs=4, patience=2))
+    assert again.summary is not None
+    assert again.summary["epochs"] == 3  # patience is about accuracy, which has not risen
 
 
 def test_training_stops_early_after_that_many_epochs_without_a_better_one(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, unknown
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 _Url = Annotated[str | None, tyro.conf.arg(metavar="postgresql://...")]
+_COMMANDS = ("worker", "show", "best")
 _MORE = """
+
 also: verydeep search worker --study FOLDER     join a search that has been started, from any machine
       verydeep search show STUDY                the best trials, what mattered, pictures, CSV and JSON
       verydeep search best STUDY                the best trial's configuration, ready for verydeep train"""
@@ -73,6 +77,8 @@ def main(arguments: list[str]) -> int:
         from verydeep.cli import _search_results
 
         return _search_results.main(arguments)
+    if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
+        raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a configuration stands alone
     return _search(tyro.cli(Search, prog="verydeep search", args=arguments, description=(Search.__doc__ or "") + _MORE))
 
 
@@ -95,7 +101,8 @@ def _search(options: Search) -> int:
         if not options.quiet:
             print(f"complete; the results: verydeep search show {folder}")
         return 0
-    print(f"verydeep: {ending}; everything is saved, the same command goes on", file=sys.stderr)
+    more = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
+    print(f"verydeep: {ending}; everything is saved, {more} goes on", file=sys.stderr)
     return 130 if ending == "interrupted" else 0
 
 
@@ -105,11 +112,17 @@ def _worker(options: Worker) -> int:
     _check_counts(options)
     budget = Budget() if options.budget is None else Budget.read(options.budget)
     study = open_study(options.study, options.storage, options.heartbeat)
-    say = (lambda line: None) if options.quiet else (lambda line: print(line, flush=True))
+    say = _silent if options.quiet else partial(print, flush=True)
     complete = work(study, options.study, options.root, budget, say)
-    if not complete:
+    if complete:
+        say(f"complete; the results: verydeep search show {options.study}")
+    else:
         print("verydeep: stopped; everything is saved", file=sys.stderr)
     return 0
+
+
+def _silent(line: str) -> None:
+    """Say nothing."""
 
 
 def _check_counts(options: Search | Worker) -> None:

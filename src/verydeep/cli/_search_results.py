@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from verydeep.search import Record, Study
 
 _Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+_ENOUGH = 10  # trials for each field, before shares of importance settle
 _Url = Annotated[str | None, tyro.conf.arg(metavar="postgresql://...")]
 
 
@@ -84,7 +85,9 @@ def _print(study: Study, found: list[Record], best: list[Record]) -> None:
     note = f"; {diverged} diverged, which is a result" if diverged else ""
     console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
     if shares := importance(found, study.config.space, study.config.maximise):
-        console.print("importance: " + ", ".join(f"{n} {s:.0%}" for n, s in shares.items()), highlight=False)
+        few = "" if len(found) >= _ENOUGH * len(shares) else f" (little is certain after {len(found)} trials)"
+        listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        console.print(f"importance{few}: {listed}", highlight=False)
     else:
         console.print("importance: too few trials, or a single field", highlight=False)
 

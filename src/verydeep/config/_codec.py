@@ -97,7 +97,7 @@ def _named(hint: Any) -> str:  # noqa: ANN401
         elif typing.get_origin(a) is tuple:
             names.append(f"a list of {_named(typing.get_args(a)[0])}")
         elif a is not types.NoneType:
-            names.append(a.__name__)
+            names.append("a table" if dataclasses.is_dataclass(a) else a.__name__)
     return " or ".join(names)
 
 

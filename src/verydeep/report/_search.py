@@ -18,8 +18,11 @@ if TYPE_CHECKING:  # at run time only where it is needed: most reports are of no
     from verydeep.search import Choices, Range, Record, Space
 
 
+_LETTERS = 24  # of all choices of a field together, before their names are turned
+
+
 def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
-    """Draw the result over each field; diverged trials stand at the edge of the worst results.
+    """Draw the result over each field; diverged trials stand at the edge of the worst results, pruned ones are hollow.
 
     Args:
         records: Trials; those without settings or an end are left out.
@@ -49,7 +52,9 @@ def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Pa
             axes.plot(range(len(space)), heights, color=colour, linewidth=1.2, alpha=0.8)
         _parallel_axes(axes, space)
         words = ("lowest", "highest")["loss" not in metric]
-        axes.set_title(f"{len(shown)} trials; the brightest have the {words} {metric.replace('_', ' ')}")
+        lost = len(_shown(records)) - len(shown)
+        without = f" ({lost} more diverged)" if lost else ""
+        axes.set_title(f"{len(shown)} trials{without}; the brightest have the {words} {metric.replace('_', ' ')}")
     return figure
 
 
@@ -60,25 +65,49 @@ def _shown(records: Sequence[Record]) -> list[Record]:
 def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, metric: str, look: Look) -> None:
     from verydeep.search import Choices, Range
 
-    measured = [(record.settings[name], record.value) for record in shown if record.value is not None]
-    lost = [record.settings[name] for record in shown if record.value is None]
-    position = _positions(way)
-    results = [result for _, result in measured]
-    axes.scatter([position(value) for value, _ in measured], results, s=16, color=look.colours[0], alpha=0.8)
-    if "loss" in metric and min(results, default=0) > 0:
+    position, colour, lowest = _positions(way), look.colours[0], math.inf
+    for pruned in (False, True):
+        some = [(position(r.settings[name]), r.value) for r in shown if (r.status == "pruned") is pruned]
+        points = [(place, value) for place, value in some if value is not None]
+        if points:
+            places, values = zip(*points, strict=True)
+            face, label = ("none", "pruned") if pruned else (colour, None)
+            axes.scatter(places, values, 16, facecolors=face, edgecolors=colour, alpha=0.8, label=label)
+            lowest = min(lowest, *values)
+    if "loss" in metric and lowest > 0:
         axes.set_yscale("log")
-    if lost:
-        edge = [1.0 if "loss" in metric else 0.0] * len(lost)
-        crosses = axes.plot([position(value) for value in lost], edge, "x", color=look.colours[1], clip_on=False)
+    if lost := [position(record.settings[name]) for record in shown if record.value is None]:
+        edge, heights = [1.0 if "loss" in metric else 0.0] * len(lost), axes.get_ylim()
+        crosses = axes.plot(lost, edge, "x", color=look.colours[1], clip_on=False)
         crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
+        axes.set_ylim(heights)  # of the results alone
+    if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize="small")
     if isinstance(way, Range) and way.log:
         axes.set_xscale("log")
     elif isinstance(way, Choices):
-        axes.set_xticks(range(len(way.choices)), [str(choice) for choice in way.choices])
-        axes.set_xlim(-0.5, len(way.choices) - 0.5)
+        _name_choices(axes, way)
     axes.set(xlabel=name, ylabel=metric.replace("_", " "))
     plain_axes(axes)
+
+
+def _name_choices(axes: Axes, way: Choices) -> None:
+    names = [_written(choice) for choice in way.choices]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    if sum(map(len, names)) > _LETTERS:
+        axes.tick_params(axis="x", labelrotation=30)
+        for label in axes.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+
+
+def _written(choice: object) -> str:
+    """As a configuration file has it."""
+    if isinstance(choice, bool):
+        return str(choice).lower()
+    if isinstance(choice, list | tuple):
+        return f"[{', '.join(map(_written, choice))}]"
+    return f"{choice:g}" if isinstance(choice, float) else str(choice)
 
 
 def _positions(way: Range | Choices) -> Callable[[Any], float]:
@@ -110,7 +139,7 @@ def _colours(look: Look, count: int) -> list[tuple[float, ...]]:
 
 
 def _parallel_axes(axes: Axes, space: Space) -> None:
-    """A vertical line for every field, with its ends named."""
+    """A vertical line for every field, with its ends and all choices named."""
     from verydeep.search import Range
 
     axes.set_xticks(range(len(space)), list(space))
@@ -121,5 +150,9 @@ def _parallel_axes(axes: Axes, space: Space) -> None:
         axes.vlines(number, 0, 1, color="0.5", linewidth=0.8)
         ends = (way.low, way.high) if isinstance(way, Range) else (way.choices[0], way.choices[-1])
         for height, end, side in ((-0.02, ends[0], "top"), (1.02, ends[1], "bottom")):
-            axes.text(number, height, f"{end:g}" if isinstance(end, float) else str(end), ha="center", va=side,
-                      fontsize="small")  # fmt: skip
+            axes.text(number, height, _written(end), ha="center", va=side, fontsize="small")
+        if not isinstance(way, Range):
+            for place, choice in enumerate(way.choices[1:-1], 1):
+                height = place / (len(way.choices) - 1)
+                text = axes.text(number + 0.04, height, _written(choice), ha="left", va="center", fontsize="small")
+                text.set_bbox({"facecolor": axes.get_facecolor(), "alpha": 0.8, "pad": 1, "linewidth": 0})

@@ -23,6 +23,8 @@ class Budget:
     @classmethod
     def read(cls, text: str) -> "Budget":
         """From `90min`, `2h` or `500 epochs`."""
+        if re.match(r"[0.]+\s*[a-z]", text.strip()):
+            raise UserError(f"--budget {text}: nothing can be trained in that; leave it out to train all")
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
         if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
             return cls(epochs=int(found[1]))

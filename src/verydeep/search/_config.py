@@ -7,7 +7,7 @@ from typing import Any, Literal
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_toml
-from verydeep.search._space import Space, dotted, read_space, space_tables
+from verydeep.search._space import Space, dotted, read_space, space_tables, with_first_choices
 from verydeep.training import TrainConfig
 
 _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
@@ -91,22 +91,33 @@ class SearchConfig:
         return {**to_dict(self.train), "search": {**to_dict(self.options), "space": space_tables(self.space)}}
 
 
-def read_search(path: Path) -> SearchConfig:
+def read_search(path: str | Path) -> SearchConfig:
     """A search's configuration file."""
-    return search_config(read_toml(path), str(path))
+    return search_config(read_toml(Path(path)), str(path))
 
 
 def search_config(values: dict[str, Any], where: str) -> SearchConfig:
     """A search from plain values; `where` names the place in errors."""
     table = values.get("search")
     if not isinstance(table, dict):
+        from_dict(TrainConfig, {key: value for key, value in values.items() if key != "search"}, where)
         raise UserError(f"{where}: no [search.space] table, so there is nothing to search")
-    train = from_dict(TrainConfig, {key: value for key, value in values.items() if key != "search"}, where)
+    train = _base({key: value for key, value in values.items() if key != "search"}, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")
     config = SearchConfig(train, read_space(table.get("space", {}), train, "search.space"), options)
     if config.metric.startswith("train_") and not train.evaluate_train:
         raise UserError(f"search.metric: {config.metric} needs evaluate_train = true")
     return config
+
+
+def _base(values: dict[str, Any], space: object, where: str) -> TrainConfig:
+    """What every trial has in common; what it cannot do without may be given by the space alone."""
+    try:
+        return from_dict(TrainConfig, values, where)
+    except UserError:
+        if not isinstance(space, dict) or (filled := with_first_choices(values, space)) == values:
+            raise
+        return from_dict(TrainConfig, filled, where)
 
 
 def differences(before: SearchConfig, now: SearchConfig) -> list[str]:

@@ -39,8 +39,7 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     if known:
         _check_place(folder, known, storage)
         _check_same(folder, search_config(known["config"], str(folder / "study.json")), config)
-    store = _store(folder, storage, heartbeat)
-    name = folder.resolve().name
+    store, name = _store(folder, storage, heartbeat), _name(folder, known)
     with storage_errors(), quiet_optuna():
         direction = StudyDirection.MAXIMIZE if config.maximise else StudyDirection.MINIMIZE
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
@@ -51,7 +50,7 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
         _check_same(folder, _kept(created), config)
         if created.user_attrs.get("trials", 0) < config.options.trials:
             created.set_user_attr("trials", config.options.trials)
-    _remember(folder, storage, config)
+    _remember(folder, name, storage, config)
     return Study(name, config, store)
 
 
@@ -62,8 +61,7 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
         raise UserError(f"{folder}: no study here; start one with verydeep search, or say where it is with --storage")
     if known and storage is not None:
         _check_place(folder, known, storage)
-    store = _store(folder, storage or (known or {})["storage"], heartbeat)
-    name = folder.resolve().name
+    store, name = _store(folder, storage or (known or {})["storage"], heartbeat), _name(folder, known)
     with storage_errors(), quiet_optuna():
         try:
             found = optuna.load_study(study_name=name, storage=store.storage)
@@ -73,12 +71,17 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
             raise UserError(f"the storage's study '{name}' is not verydeep's; choose another --study")
         config = _kept(found)
     if known is None:
-        _remember(folder, storage, config)
+        _remember(folder, name, storage, config)
     return Study(name, replace(config, options=replace(config.options, trials=found.user_attrs["trials"])), store)
 
 
 def _store(folder: Path, storage: str | None, heartbeat: int) -> Store:
     return JournalStore(folder) if storage is None else PostgresStore(storage, heartbeat)
+
+
+def _name(folder: Path, known: dict[str, Any] | None) -> str:
+    """The study's name in its storage: the folder's when it was started, also if that was moved since."""
+    return str((known or {}).get("name") or folder.resolve().name)
 
 
 def _kept(study: optuna.Study) -> SearchConfig:
@@ -103,8 +106,8 @@ def _refuse_others(folder: Path) -> None:
 _OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials"}
 
 
-def _remember(folder: Path, storage: str | None, config: SearchConfig) -> None:
-    values = {"format": FORMAT, "storage": storage and hidden(storage), "config": config.as_dict()}
+def _remember(folder: Path, name: str, storage: str | None, config: SearchConfig) -> None:
+    values = {"format": FORMAT, "name": name, "storage": storage and hidden(storage), "config": config.as_dict()}
     write_whole(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -31,6 +31,7 @@ class Record:
         worker: Who trained it last.
         reason: Why it failed.
         curve: The metrics of every epoch.
+        loss: Where the value is an accuracy, the lowest loss of the epochs that reached it.
     """
 
     trial: int
@@ -44,6 +45,7 @@ class Record:
     worker: str = ""
     reason: str = ""
     curve: list[dict[str, Any]] = field(default_factory=list)
+    loss: float | None = None
 
 
 def records(study: Study) -> list[Record]:
@@ -52,10 +54,15 @@ def records(study: Study) -> list[Record]:
 
 
 def ranked(found: list[Record], maximise: bool) -> list[Record]:
-    """Trials with a result, the best first; those that diverged last."""
+    """Trials with a result, the best first, of equally accurate ones that of the lowest loss; diverged ones last."""
     ended = [record for record in found if record.status not in ("training", "waiting")]
     sign = -1 if maximise else 1
-    return sorted(ended, key=lambda r: (math.inf if r.value is None else sign * r.value, r.trial))
+
+    def place(record: Record) -> tuple[float, float, int]:
+        value = math.inf if record.value is None else sign * record.value
+        return value, math.inf if record.loss is None else record.loss, record.trial
+
+    return sorted(ended, key=place)
 
 
 def epochs_trained(study: Study) -> int:
@@ -102,7 +109,15 @@ def _record(study: Study, setting: int, tries: list[FrozenTrial]) -> Record:
         return Record(setting, status, value, reached, settings=settings, attempts=len(begun), worker=worker)
     result = json.loads(trial.user_attrs["result"])
     value = None if trial.value is None else _finite(trial.value)
-    return Record(setting, value=value, settings=settings, attempts=len(begun), worker=worker, **result)
+    loss = _loss_beside(study.config.metric, value, result["curve"])
+    return Record(setting, value=value, settings=settings, attempts=len(begun), worker=worker, loss=loss, **result)
+
+
+def _loss_beside(metric: str, value: float | None, curve: list[dict[str, Any]]) -> float | None:
+    if not metric.endswith("accuracy") or value is None:
+        return None
+    losses = [line.get(metric.replace("accuracy", "loss")) for line in curve if line.get(metric) == value]
+    return min((loss for loss in losses if loss is not None), default=None)
 
 
 def _finite(value: float) -> float | None:

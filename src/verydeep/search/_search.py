@@ -54,7 +54,7 @@ class Workers:
     root: Path | None = None
 
 
-def check_search(config: SearchConfig, root: Path | None) -> SearchConfig:
+def check_search(config: SearchConfig, root: Path | None = None) -> SearchConfig:
     """Say what does not exist or fit together once, before any process is started; return the search with its metric.
 
     The metric depends on whether there is validation data, which may come with the data itself.

@@ -5,6 +5,7 @@ on any number of machines draw the same settings in any order, and a field has t
 beside it: two networks searched with one seed are compared under the same learning rates.
 """
 
+import copy
 import dataclasses
 import math
 import random
@@ -118,6 +119,20 @@ def read_space(tables: object, base: TrainConfig, where: str) -> Space:
         space[name] = _way(table, fields[name], f"{where}.{name}")
         check_limits(name, space[name], where, partial(with_settings, base))
     return space
+
+
+def with_first_choices(values: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """A configuration's values, with the first of a field's choices where it has none of its own."""
+    filled = copy.deepcopy(values)
+    for name, way in _flat(tables).items():
+        if isinstance(way, dict) and isinstance(way.get("choices"), list) and way["choices"]:
+            *path, last = name.split(".")
+            table: Any = filled
+            for part in path:
+                table = table.setdefault(part, {}) if isinstance(table, dict) else None
+            if isinstance(table, dict):
+                table.setdefault(last, way["choices"][0])
+    return filled
 
 
 def space_tables(space: Space) -> dict[str, dict[str, Any]]:

@@ -40,7 +40,8 @@ class Position:
         correct: How many of them were classified right.
         seconds: Time spent training so far.
         best: Best validation accuracy so far.
-        best_epoch: After how many epochs it was reached.
+        best_epoch: After how many epochs it was reached first.
+        best_loss: The lowest validation loss of the epochs that reached it.
         diverged: Whether the loss is beyond hope, so that training has ended.
     """
 
@@ -51,6 +52,7 @@ class Position:
     seconds: float = 0.0
     best: float = -1.0
     best_epoch: int = 0
+    best_loss: float | None = None
     diverged: bool = False
 
 

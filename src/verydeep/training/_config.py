@@ -207,4 +207,7 @@ class TrainConfig:
 
 def read_config(path: Path) -> TrainConfig:
     """A configuration file."""
-    return from_dict(TrainConfig, read_toml(path), str(path))
+    values = read_toml(path)
+    if isinstance(values.get("search"), dict):
+        raise UserError(f"{path} has a [search] table; use: verydeep search {path}")
+    return from_dict(TrainConfig, values, str(path))

@@ -159,9 +159,7 @@ class Trainer:
         position = self.position
         position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
         self.totals.zero_()
-        best = not position.diverged and metrics.get("valid_accuracy", -1.0) > position.best
-        if best:
-            position.best, position.best_epoch = metrics["valid_accuracy"], position.epoch
+        best = not position.diverged and self._is_best(metrics)
         if self.world.rank == 0:
             self.run.append(metrics)
             if best or (self.dataset.valid is None and not position.diverged):
@@ -169,6 +167,17 @@ class Trainer:
                     save_weights(self.model, self.run.path / "model.safetensors")
         self.save()
         self.report.epoch(metrics)
+
+    def _is_best(self, metrics: dict[str, Any]) -> bool:
+        """Whether no epoch before was as accurate on validation data, nor as accurate at a lower loss."""
+        position, accuracy, loss = self.position, metrics.get("valid_accuracy", -1.0), metrics.get("valid_loss")
+        if accuracy > position.best:
+            position.best, position.best_epoch, position.best_loss = accuracy, position.epoch, loss
+            return True
+        if accuracy == position.best and loss is not None and loss < (position.best_loss or 0.0):
+            position.best_loss = loss
+            return True
+        return False
 
     def save(self) -> None:
         """Write a checkpoint."""

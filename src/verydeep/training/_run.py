@@ -11,6 +11,7 @@ events.log         when it started, was resumed and stopped
 """
 
 import json
+import math
 import os
 from datetime import datetime
 from functools import cached_property
@@ -91,8 +92,7 @@ class Run:
         metrics = self.metrics
         if self.summary is not None and self.summary["status"] == "diverged":
             metrics = metrics[:-1]  # a diverged epoch's are not kept
-        best = [line for line in metrics if line.get("valid_accuracy") is not None]
-        return max(best, key=lambda line: line["valid_accuracy"]) if best else metrics[-1] if metrics else {}
+        return best_line(metrics) or (metrics[-1] if metrics else {})
 
     @property
     def summary(self) -> dict[str, Any] | None:
@@ -163,3 +163,13 @@ def refuse_taken(path: Path) -> None:
         taken = path.exists()
     if taken:
         raise UserError(f"{path} is there already; choose another with --folder, or continue it with --resume {path}")
+
+
+def best_line(metrics: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The epoch of the highest validation accuracy, of equals the one of the lowest loss; None without validation."""
+    lines = [line for line in metrics if line.get("valid_accuracy") is not None]
+    return max(lines, key=lambda line: (line["valid_accuracy"], -_number(line.get("valid_loss"))), default=None)
+
+
+def _number(loss: float | None) -> float:
+    return math.inf if loss is None else loss

@@ -1,7 +1,6 @@
 """Starting and continuing runs."""
 
 from contextlib import ExitStack
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
-from verydeep.training._run import Run, refuse_taken
+from verydeep.training._run import Run, best_line, refuse_taken
 from verydeep.training._world import World
 
 
@@ -217,13 +216,12 @@ def _recompute(model: nn.Module) -> None:
 
 def _summary(trainer: Trainer, status: Status) -> dict[str, Any]:
     metrics = trainer.run.metrics
-    best = max((line for line in metrics if "valid_accuracy" in line), key=itemgetter("valid_accuracy"), default=None)
     return {
         "status": status,
         "epochs": trainer.position.epoch,
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
         "last": metrics[-1] if metrics else {},
-        "best": best,
+        "best": best_line(metrics),
     }
 
 
