@@ -16,7 +16,7 @@ GUIDE = (ROOT / "docs" / "search.md").read_text()
 
 
 def test_the_guides_own_table_is_searched_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
+    program, in_python = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
     (toml,) = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)
     commands = re.findall(r"```\n(verydeep .*?)```", GUIDE, flags=re.S)[0].splitlines()
     monkeypatch.chdir(tmp_path)
@@ -26,6 +26,8 @@ def test_the_guides_own_table_is_searched_word_by_word(tmp_path: Path, monkeypat
     for command in commands:
         assert main(command.split()[1:]) == 0
     best = Run.load("runs/best").measured["valid_accuracy"]
+    said = subprocess.run([sys.executable, "-c", in_python], check=True, capture_output=True, text=True).stdout
+    assert said.endswith(f"{best}\n")
     assert best == max(Run.load(path).measured["valid_accuracy"] for path in Path("runs/flowers/trials").iterdir())
 
 

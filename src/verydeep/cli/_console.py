@@ -1,8 +1,11 @@
 """Where commands print: the terminal, or a wide page when the output goes to a file or a pipe."""
 
+import os
 import sys
 
 from rich.console import Console
+
+_PAGE = 160  # letters: the widest table, that of verydeep bench
 
 
 class _Console(Console):
@@ -10,4 +13,5 @@ class _Console(Console):
         raise BrokenPipeError  # for verydeep.cli.main; rich would end the program as if something had failed
 
 
-console = _Console(width=None if sys.stdout.isatty() else 140)
+# Rich itself follows the terminal, or COLUMNS.
+console = _Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PAGE)

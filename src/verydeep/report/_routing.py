@@ -93,7 +93,9 @@ def plot_class_distances(routing: ClassRouting, path: Path, theme: Theme = "ligh
         branches.set(xlim=(branches.get_xlim()[1], 0), ylim=(len(order) - 0.5, -0.5), yticks=[], xlabel="distance")
         branches.spines[["top", "left", "right"]].set_visible(False)
         branches.tick_params(labelsize="small")
-        image = axes.imshow(routing.distance[np.ix_(order, order)], cmap=look.sequential, interpolation="none", vmin=0)
+        distances = routing.distance[np.ix_(order, order)]
+        image = axes.imshow(distances, cmap=look.sequential, interpolation="none", vmin=0)
+        axes.set_aspect("auto")  # nearly square, and as high as the tree, whose leaves stand at its rows
         _name(axes, [routing.classes[leaf] for leaf in order], side)
         figure.colorbar(image, ax=axes, label="root mean square difference of mean gates", shrink=0.8, aspect=25)
     return figure
