@@ -66,7 +66,7 @@ def _deep(rows: Sequence[Row | None]) -> Claim:
 def _hundredfold(rows: Sequence[Row]) -> Claim:
     paper = "at 100 layers, the highway's loss is more than 100 times lower than the plain network's"
     times = ratio(rows)
-    return Claim(paper) if times is None else Claim(paper, f"{times:.3g} times", times > _BETTER)
+    return Claim(paper) if times is None else Claim(paper, f"{times:,.0f} times", times > _BETTER)
 
 
 def _faster(plain: Sequence[Row | None], highway: Sequence[Row | None]) -> Claim:
