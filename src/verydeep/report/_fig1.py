@@ -27,7 +27,7 @@ def plot_fig1(
         for axes, curves, title in ((left, best, "best of the search"), (right, mean, "mean of the ten best")):
             _draw(axes, curves, look)
             axes.set(title=title, xlabel="epoch", yscale="log")
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
             plain_axes(axes)
         left.set_ylabel("mean cross-entropy, training set")
         if best:

@@ -40,7 +40,7 @@ def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, the
             _draw(axes, networks, look)
             axes.set(title=title, xlabel="epoch", ylabel="accuracy, test set")
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
             plain_axes(axes)
             if networks:
                 name_curves(axes, "lower right")
