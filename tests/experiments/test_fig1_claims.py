@@ -1,6 +1,12 @@
 """The paper's statements on Figure 1 are held against what was measured, and can fail."""
 
+import json
+import re
+from pathlib import Path
+
 from verydeep.experiments import Row, claim_lines, claims
+
+ROOT = Path(__file__).parents[2]
 
 DEPTHS = (10, 20, 50, 100)
 AGREES: dict[str, tuple[float, ...]] = {"plain": (5e-5, 9e-5, 3e-3, 0.5), "highway": (5e-5, 6e-5, 4e-4, 4e-4)}
@@ -40,3 +46,17 @@ def test_what_needs_a_missing_network_is_not_judged() -> None:
     found = [row for row in rows(AGREES) if row.network != "highway-100"]
     assert verdicts(found) == [True, True, None, None, None]
     assert sum("not yet run" in line for line in claim_lines(found)) == 3
+
+
+def test_the_readme_says_what_was_measured() -> None:
+    readme = (ROOT / "README.md").read_text()
+    measured = json.loads((ROOT / "results" / "fig1" / "table.json").read_text())
+    found = {row["network"]: row for row in measured["rows"]}
+    for depth in DEPTHS:
+        pair = [found[f"{family}-{depth}"] for family in ("plain", "highway")]
+        (line,) = re.findall(rf"^\| {depth} \|.*$", readme, flags=re.M)
+        *losses, accuracies = line.replace("*", "").strip("| ").split(" | ")[1:]
+        wanted = [value for row in pair for value in (row["best"], row["top"])]
+        assert [float(loss) for loss in losses] == [float(f"{value:.2g}") for value in wanted]
+        assert accuracies == ", ".join(f"{100 * row['test_accuracy']:.2f} %" for row in pair)
+    assert f"its loss is {measured['ratio_at_100_layers']:,.0f} times lower" in readme

@@ -42,7 +42,8 @@ def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> f
     the second, because it carries further. For other depths the paper says nothing: this keeps the expected number of
     open layers, depth * sigmoid(bias), where it is at the known depth, which gives -7 for 1000 fully connected layers.
     The result lies between -1 and -10, the range of the paper's search; it is a start, and best treated as a
-    hyperparameter.
+    hyperparameter. That number, 0.9 for fully connected networks, is within what did well in our own search at 10 to
+    100 layers (results/fig1): 0.03 to 3 open layers; with more hardly anything was good.
     """
     if depth < 1:
         raise UserError(f"depth must be at least 1, got {depth}")
