@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 
@@ -66,6 +67,13 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
         assert (searched / "show" / picture).read_bytes().startswith(b"\x89PNG")
 
 
+def test_trials_that_wait_make_nothing_more_certain(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = open_study(searched).config
+    start_study(searched, replace(config, options=replace(config.options, trials=40)))
+    assert main(["search", "show", str(searched)]) == 0
+    assert "importance (little is certain after 5 trials): " in capsys.readouterr().out
+
+
 def test_best_writes_a_configuration_that_trains_to_the_same_result(
     searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,7 +104,7 @@ def test_more_trials_continue_a_study_with_the_settings_that_come_next(write: Wr
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path) -> None:
-    file, folder = write(trials=2, epochs=30), tmp_path / "study"
+    file, folder = write(trials=2, epochs=200), tmp_path / "study"
     process = start(file, "--study", folder, "--jobs", 1)
     metrics = folder / "trials" / "0000" / "metrics.jsonl"
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
@@ -104,18 +112,18 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     said = process.communicate()[1].decode()
     assert (process.returncode, "the same command goes on" in said) == (130, True), said
     trained = Run.load(folder / "trials" / "0000").metrics
-    assert 2 <= len(trained) < 30
+    assert 2 <= len(trained) < 200
     assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
     assert work(open_study(folder), folder)
     found = records(open_study(folder))
-    assert [(record.status, record.epochs) for record in found] == [("finished", 30)] * 2
+    assert [(record.status, record.epochs) for record in found] == [("finished", 200)] * 2
     assert found[0].curve[: len(trained)] == trained
     assert found[0].attempts == 2
 
 
 def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    process = start(write(trials=1, epochs=60), "--study", folder, "--jobs", 1)
+    process = start(write(trials=1, epochs=200), "--study", folder, "--jobs", 1)
     metrics = folder / "trials" / "0000" / "metrics.jsonl"
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
     (log,) = (folder / "workers").glob("*-0.log")
@@ -124,7 +132,7 @@ def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path:
     said = process.communicate()[1].decode()
     assert (process.returncode, said) == (0, "")
     (found,) = records(open_study(folder))
-    assert (found.status, found.epochs, found.attempts) == ("finished", 60, 2)
+    assert (found.status, found.epochs, found.attempts) == ("finished", 200, 2)
 
 
 def test_a_budget_of_epochs_is_kept_and_the_trial_goes_on_later(write: Write, tmp_path: Path) -> None:
@@ -164,6 +172,14 @@ def test_a_study_that_was_moved_is_the_same_study(searched: Path, write: Write) 
     ]
 
 
+def test_a_study_of_an_earlier_version_keeps_its_name_when_it_is_moved(searched: Path) -> None:
+    known = json.loads((searched / "study.json").read_text())
+    (searched / "study.json").write_text(json.dumps({key: known[key] for key in known.keys() - {"name"}}))
+    moved = searched.rename(searched.with_name("moved"))
+    assert open_study(moved).name == "study"
+    assert json.loads((moved / "study.json").read_text()) == known
+
+
 def test_of_equally_accurate_trials_the_one_of_the_lowest_loss_is_best() -> None:
     found = [Record(0, "finished", 0.9, loss=0.5), Record(1, "finished", 0.9, loss=0.1), Record(2, "finished", 0.8)]
     assert [record.trial for record in ranked(found, maximise=True)] == [1, 0, 2]
@@ -179,6 +195,9 @@ def test_the_space_may_give_what_the_base_lacks(write: Write) -> None:
     text = file.read_text() + "schedule.milestones = { choices = [[1, 2], [2]] }\n"
     file.write_text(text.replace("[search]", '[schedule]\nname = "multistep"\n\n[search]'))
     assert read_search(str(file)).space["schedule.milestones"] == Choices(((1, 2), (2,)))
+    either = 'schedule.name = { choices = ["constant", "multistep"] }\nschedule.milestones'
+    file.write_text(file.read_text().replace("schedule.milestones", either))
+    assert len(read_search(file).space) == 5
     file.write_text(file.read_text().replace("schedule.milestones", "# "))
     with pytest.raises(UserError, match="multistep schedule needs"):
         read_search(file)

@@ -14,4 +14,4 @@ class _Console(Console):
 
 
 # Rich itself follows the terminal, or COLUMNS.
-console = _Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PAGE)
+console = _Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else _PAGE)

@@ -85,7 +85,8 @@ def _prune(
     from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
 
     dataset = load_own(run, options.root) if options.data is None else None
-    chosen, test = _chosen(options, run, dataset), dataset.test if dataset is not None else None
+    chosen = _chosen(options, run, dataset)
+    test = None if dataset is None else dataset.test
     usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, chosen, test)

@@ -78,14 +78,15 @@ def _show(options: Show) -> None:
 def _print(study: Study, found: list[Record], best: list[Record]) -> None:
     from verydeep.cli._console import console
     from verydeep.cli._search_view import progress, trials_table
-    from verydeep.search import importance
+    from verydeep.search import importance, weighed
 
     console.print(trials_table(best, study.config.metric))
     diverged = sum(record.status == "diverged" for record in found)
     note = f"; {diverged} diverged, which is a result" if diverged else ""
     console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
     if shares := importance(found, study.config.space, study.config.maximise):
-        few = "" if len(found) >= _ENOUGH * len(shares) else f" (little is certain after {len(found)} trials)"
+        count = len(weighed(found, study.config.maximise))
+        few = "" if count >= _ENOUGH * len(shares) else f" (little is certain after {count} trials)"
         listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
         console.print(f"importance{few}: {listed}", highlight=False)
     else:

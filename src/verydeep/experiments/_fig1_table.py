@@ -9,7 +9,7 @@ from verydeep.experiments._fig1_results import Results, Trial
 from verydeep.experiments._fig1_run import epoch_seconds
 
 TOP = 10
-LEARNT = 0.01  # a training loss that all but hopeless networks get below
+LEARNT = 0.01  # a training loss that counts as learnt
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def how_made(run: Run) -> dict[str, Any]:
     machine = read_json(file) if file.exists() else {}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
-    if parent and run.metrics and run.metrics[-1]["epoch"]:
-        made += f" --fine-tune {run.config.epochs} --lr {run.config.optim.lr:g}"
+    if parent and (run.summary is None or run.summary["status"] != "pruned"):
+        made += f" --fine-tune {run.config.epochs} --lr {run.config.optim.lr}"
     commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {
         "toml": to_toml(to_dict(run.config)),

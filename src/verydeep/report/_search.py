@@ -42,8 +42,10 @@ def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path
 
 def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
     """Draw every trial as a line through its settings, the best ones on top; arguments as in `plot_slices`."""
-    shown = [record for record in _shown(records) if record.value is not None]
-    shown.sort(key=lambda r: r.value or 0.0, reverse="loss" in metric)  # the best is drawn last
+    from verydeep.search import ranked
+
+    ended = ranked(_shown(records), "loss" not in metric)
+    shown = [record for record in reversed(ended) if record.value is not None]  # the best is drawn last
     with drawn(path, 1.5 * len(space) + 2, 4, theme) as (figure, look):
         axes = figure.add_subplot()
         colours = _colours(look, len(shown))
@@ -52,7 +54,7 @@ def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Pa
             axes.plot(range(len(space)), heights, color=colour, linewidth=1.2, alpha=0.8)
         _parallel_axes(axes, space)
         words = ("lowest", "highest")["loss" not in metric]
-        lost = len(_shown(records)) - len(shown)
+        lost = len(ended) - len(shown)
         without = f" ({lost} more diverged)" if lost else ""
         axes.set_title(f"{len(shown)} trials{without}; the brightest have the {words} {metric.replace('_', ' ')}")
     return figure
@@ -65,22 +67,12 @@ def _shown(records: Sequence[Record]) -> list[Record]:
 def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, metric: str, look: Look) -> None:
     from verydeep.search import Choices, Range
 
-    position, colour, lowest = _positions(way), look.colours[0], math.inf
-    for pruned in (False, True):
-        some = [(position(r.settings[name]), r.value) for r in shown if (r.status == "pruned") is pruned]
-        points = [(place, value) for place, value in some if value is not None]
-        if points:
-            places, values = zip(*points, strict=True)
-            face, label = ("none", "pruned") if pruned else (colour, None)
-            axes.scatter(places, values, 16, facecolors=face, edgecolors=colour, alpha=0.8, label=label)
-            lowest = min(lowest, *values)
-    if "loss" in metric and lowest > 0:
+    position = _positions(way)
+    lowest = _results(axes, shown, name, position, look.colours[0])
+    if "loss" in metric and 0 < lowest < math.inf:
         axes.set_yscale("log")
     if lost := [position(record.settings[name]) for record in shown if record.value is None]:
-        edge, heights = [1.0 if "loss" in metric else 0.0] * len(lost), axes.get_ylim()
-        crosses = axes.plot(lost, edge, "x", color=look.colours[1], clip_on=False)
-        crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
-        axes.set_ylim(heights)  # of the results alone
+        _crosses(axes, lost, 1.0 if "loss" in metric else 0.0, look.colours[1])
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize="small")
     if isinstance(way, Range) and way.log:
@@ -89,6 +81,28 @@ def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, met
         _name_choices(axes, way)
     axes.set(xlabel=name, ylabel=metric.replace("_", " "))
     plain_axes(axes)
+
+
+def _results(axes: Axes, shown: list[Record], name: str, position: Callable[[Any], float], colour: str) -> float:
+    """Draw what was measured, hollow where a trial was pruned; return the lowest."""
+    lowest = math.inf
+    for pruned in (False, True):
+        some = [(position(r.settings[name]), r.value) for r in shown if (r.status == "pruned") is pruned]
+        points = [(place, value) for place, value in some if value is not None]
+        if points:
+            places, values = zip(*points, strict=True)
+            face, label = ("none", "pruned") if pruned else (colour, None)
+            axes.scatter(places, values, 16, facecolors=face, edgecolors=colour, alpha=0.8, label=label)
+            lowest = min(lowest, *values)
+    return lowest
+
+
+def _crosses(axes: Axes, places: list[float], edge: float, colour: str) -> None:
+    """Draw diverged trials at an edge, without a place for them among the results."""
+    heights = axes.get_ylim()
+    crosses = axes.plot(places, [edge] * len(places), "x", color=colour, clip_on=False)
+    crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
+    axes.set_ylim(heights)
 
 
 def _name_choices(axes: Axes, way: Choices) -> None:
@@ -102,7 +116,7 @@ def _name_choices(axes: Axes, way: Choices) -> None:
 
 
 def _written(choice: object) -> str:
-    """As a configuration file has it."""
+    """Nearly as a configuration file has it."""
     if isinstance(choice, bool):
         return str(choice).lower()
     if isinstance(choice, list | tuple):

@@ -2,7 +2,7 @@
 
 from verydeep.search._budget import Budget
 from verydeep.search._config import Halving, Options, SearchConfig, read_search, search_config
-from verydeep.search._importance import importance
+from verydeep.search._importance import importance, weighed
 from verydeep.search._open import open_study, start_study
 from verydeep.search._postgres import storage_errors
 from verydeep.search._records import Record, ranked, records, to_csv, to_json
@@ -44,6 +44,7 @@ __all__ = [
     "to_csv",
     "to_json",
     "train_trial",
+    "weighed",
     "with_settings",
     "work",
 ]

@@ -98,26 +98,28 @@ def read_search(path: str | Path) -> SearchConfig:
 
 def search_config(values: dict[str, Any], where: str) -> SearchConfig:
     """A search from plain values; `where` names the place in errors."""
-    table = values.get("search")
+    table, rest = values.get("search"), {key: value for key, value in values.items() if key != "search"}
     if not isinstance(table, dict):
-        from_dict(TrainConfig, {key: value for key, value in values.items() if key != "search"}, where)
+        from_dict(TrainConfig, rest, where)  # which names a misspelt table
         raise UserError(f"{where}: no [search.space] table, so there is nothing to search")
-    train = _base({key: value for key, value in values.items() if key != "search"}, table.get("space", {}), where)
+    train, filled = _bases(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")
-    config = SearchConfig(train, read_space(table.get("space", {}), train, "search.space"), options)
+    config = SearchConfig(train, read_space(table.get("space", {}), filled, "search.space"), options)
     if config.metric.startswith("train_") and not train.evaluate_train:
         raise UserError(f"search.metric: {config.metric} needs evaluate_train = true")
     return config
 
 
-def _base(values: dict[str, Any], space: object, where: str) -> TrainConfig:
-    """What every trial has in common; what it cannot do without may be given by the space alone."""
+def _bases(values: dict[str, Any], space: object, where: str) -> tuple[TrainConfig, TrainConfig]:
+    """What every trial has in common, and the same with a choice for each field that the space alone gives."""
     try:
-        return from_dict(TrainConfig, values, where)
+        filled = from_dict(TrainConfig, with_first_choices(values, space if isinstance(space, dict) else {}), where)
+    except UserError:  # the space is at fault, and `read_space` says so, or the base
+        filled = from_dict(TrainConfig, values, where)
+    try:
+        return from_dict(TrainConfig, values, where), filled
     except UserError:
-        if not isinstance(space, dict) or (filled := with_first_choices(values, space)) == values:
-            raise
-        return from_dict(TrainConfig, filled, where)
+        return filled, filled
 
 
 def differences(before: SearchConfig, now: SearchConfig) -> list[str]:

@@ -14,9 +14,14 @@ from verydeep.search._storage import quiet_optuna
 _FEWEST = 4  # trials
 
 
+def weighed(found: list[Record], maximise: bool) -> list[Record]:
+    """The trials that importance follows from, the best first."""
+    return [record for record in ranked(found, maximise) if record.status != "failed" and record.settings]
+
+
 def importance(found: list[Record], space: Space, maximise: bool) -> dict[str, float]:
     """The share of what the settings decide that each field decides, the largest first; empty for very few trials."""
-    ended = [record for record in ranked(found, maximise) if record.status != "failed" and record.settings]
+    ended = weighed(found, maximise)
     if len(ended) < _FEWEST or len(space) < 2:
         return {}
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances  # slow, and no worker needs it

@@ -29,7 +29,7 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     """Create a study, or open it if it is the same search; more trials than before are added to it.
 
     Args:
-        folder: Where the runs go; its name is the study's name in a server.
+        folder: Where the runs go; its name now is the study's name in a server from then on.
         config: The search.
         storage: A PostgreSQL server's address; a journal file in the folder unless given.
         heartbeat: Seconds between the signs of life that workers give a server.
@@ -39,8 +39,9 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     if known:
         _check_place(folder, known, storage)
         _check_same(folder, search_config(known["config"], str(folder / "study.json")), config)
-    store, name = _store(folder, storage, heartbeat), _name(folder, known)
+    store = _store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
+        name = _name(folder, known, store)
         direction = StudyDirection.MAXIMIZE if config.maximise else StudyDirection.MINIMIZE
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
         if "search" not in created.user_attrs:
@@ -61,16 +62,19 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
         raise UserError(f"{folder}: no study here; start one with verydeep search, or say where it is with --storage")
     if known and storage is not None:
         _check_place(folder, known, storage)
-    store, name = _store(folder, storage or (known or {})["storage"], heartbeat), _name(folder, known)
+    storage = storage or (known or {})["storage"]
+    store = _store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
+        name = _name(folder, known, store)
         try:
             found = optuna.load_study(study_name=name, storage=store.storage)
         except KeyError as error:
-            raise UserError(f"the storage has no study '{name}'; start it with verydeep search") from error
+            there = ", ".join(sorted(optuna.get_all_study_names(store.storage))[:5]) or "none"
+            raise UserError(f"the storage has no study '{name}', but {there}; --study ends with its name") from error
         if "search" not in found.user_attrs:
             raise UserError(f"the storage's study '{name}' is not verydeep's; choose another --study")
         config = _kept(found)
-    if known is None:
+    if known is None or "name" not in known:
         _remember(folder, name, storage, config)
     return Study(name, replace(config, options=replace(config.options, trials=found.user_attrs["trials"])), store)
 
@@ -79,9 +83,12 @@ def _store(folder: Path, storage: str | None, heartbeat: int) -> Store:
     return JournalStore(folder) if storage is None else PostgresStore(storage, heartbeat)
 
 
-def _name(folder: Path, known: dict[str, Any] | None) -> str:
+def _name(folder: Path, known: dict[str, Any] | None, store: Store) -> str:
     """The study's name in its storage: the folder's when it was started, also if that was moved since."""
-    return str((known or {}).get("name") or folder.resolve().name)
+    if known and "name" in known:
+        return str(known["name"])
+    names = optuna.get_all_study_names(store.storage) if known and isinstance(store, JournalStore) else []
+    return names[0] if len(names) == 1 else folder.resolve().name  # a journal of an earlier version, or a new study
 
 
 def _kept(study: optuna.Study) -> SearchConfig:

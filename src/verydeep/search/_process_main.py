@@ -11,15 +11,17 @@ from verydeep.errors import UserError
 from verydeep.search._budget import Budget
 from verydeep.search._open import open_study
 from verydeep.search._worker import work
+from verydeep.training import interruptible
 
 
 def main(folder: str) -> int:
     """Work on the study in `folder` as the first line of standard input says."""
     options = json.loads(_first_line())
-    threading.Thread(target=_stop_with_input, daemon=True).start()
     try:
-        study = open_study(Path(folder), options["storage"], options["heartbeat"])
-        work(study, Path(folder), options["root"], Budget(options["seconds"], options["epochs"]), print)
+        with interruptible():  # from the beginning: who is asked to stop before it works ends as soon as it starts
+            threading.Thread(target=_stop_with_input, daemon=True).start()
+            study = open_study(Path(folder), options["storage"], options["heartbeat"])
+            work(study, Path(folder), options["root"], Budget(options["seconds"], options["epochs"]), print)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

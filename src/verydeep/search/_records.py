@@ -73,7 +73,7 @@ def epochs_trained(study: Study) -> int:
 def to_csv(found: list[Record]) -> str:
     """A line a trial."""
     names = sorted({name for record in found for name in record.settings})
-    facts = ("trial", "status", "value", "epochs", "seconds", "attempts", "worker", "run", "reason")
+    facts = ("trial", "status", "value", "loss", "epochs", "seconds", "attempts", "worker", "run", "reason")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*facts, *names])

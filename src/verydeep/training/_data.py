@@ -74,5 +74,5 @@ def split_of(run: Run, dataset: Dataset, split: str) -> Split:
     """`train`, `valid` or `test` of a run's data."""
     found: Split | None = getattr(dataset, split)
     if found is None:
-        raise UserError(f"{run.path} was trained without validation data; choose --split test or --split train")
+        raise UserError(f"{run.path} was trained without validation data; choose another --split")
     return found

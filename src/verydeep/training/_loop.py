@@ -169,7 +169,7 @@ class Trainer:
         self.report.epoch(metrics)
 
     def _is_best(self, metrics: dict[str, Any]) -> bool:
-        """Whether no epoch before was as accurate on validation data, nor as accurate at a lower loss."""
+        """Whether no epoch before was more accurate on validation data, or as accurate at as low a loss."""
         position, accuracy, loss = self.position, metrics.get("valid_accuracy", -1.0), metrics.get("valid_loss")
         if accuracy > position.best:
             position.best, position.best_epoch, position.best_loss = accuracy, position.epoch, loss

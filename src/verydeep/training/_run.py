@@ -89,9 +89,11 @@ class Run:
     @property
     def measured(self) -> dict[str, Any]:
         """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
-        metrics = self.metrics
-        if self.summary is not None and self.summary["status"] == "diverged":
+        metrics, summary = self.metrics, self.summary
+        if summary is not None and summary["status"] == "diverged":
             metrics = metrics[:-1]  # a diverged epoch's are not kept
+        elif summary is not None and summary["best"] is not None:
+            return dict(summary["best"])
         return best_line(metrics) or (metrics[-1] if metrics else {})
 
     @property

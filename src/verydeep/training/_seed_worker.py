@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 
 from verydeep.errors import UserError
+from verydeep.training._interrupt import interruptible
 from verydeep.training._report import Lines, Report
 from verydeep.training._seeds_folder import Seeds
 from verydeep.training._train import Interrupted, resume, train
@@ -16,9 +17,13 @@ from verydeep.training._train import Interrupted, resume, train
 
 def main(folder: str, seed: str, root: str, tensorboard: str) -> int:
     """Start or continue the run of a seed; return 0, 2 for what the user can mend, or 130 when asked to stop."""
-    threading.Thread(target=_stop_with_input, daemon=True).start()
+    with interruptible():  # from the beginning: who is asked to stop before training ends as soon as it starts
+        threading.Thread(target=_stop_with_input, daemon=True).start()
+        return _train(Seeds.load(folder), int(seed), root, tensorboard)
+
+
+def _train(seeds: Seeds, number: int, root: str, tensorboard: str) -> int:
     torch.set_flush_denormal(True)  # as the command does
-    seeds, number = Seeds.load(folder), int(seed)
     report: Report = Lines()
     if tensorboard:
         from verydeep.training._tensorboard import TensorBoard

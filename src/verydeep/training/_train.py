@@ -53,7 +53,7 @@ def train(
         model: A module of your own that returns logits, in place of `config.model`.
         dataset: Data of your own, in place of `config.data`.
         loaded: What `load_dataset(config.data)` gave, so that many runs load it once.
-        made_from: The run whose network `model` was made from.
+        made_from: The run that `model` was pruned from.
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
     """
@@ -221,7 +221,7 @@ def _summary(trainer: Trainer, status: Status) -> dict[str, Any]:
         "epochs": trainer.position.epoch,
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
         "last": metrics[-1] if metrics else {},
-        "best": best_line(metrics),
+        "best": best_line(metrics[:-1] if status == "diverged" else metrics),
     }
 
 
