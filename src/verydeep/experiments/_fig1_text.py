@@ -20,11 +20,13 @@ and for highways a gate bias of -10 to -1: the same ranges and the same draws fo
 def fig1_text(found: Sequence[Results], protocol: Protocol) -> str:
     """The page, in Markdown."""
     rows, first = table(found, protocol), protocol.stages[0].epochs
+    hours = sum(trial.seconds for result in found for trial in result.trials.values()) / 3600
     left = sum(epochs_left(result.trials, protocol) for result in found)
     parts = [
         _TITLE,
         f"Data: {protocol.data}. Protocol: {describe_protocol(protocol.stages)}. The loss is the mean cross-entropy "
-        f"over the whole training set after each epoch, at its lowest; the {TOP} best are those where it is lowest.",
+        f"over the whole training set after each epoch, at its lowest; the {TOP} best are those where it is lowest. "
+        f"It took {hours:.1f} hours of one core.",
         _RANGES,
         "\n".join(table_lines(rows)),
         "\n".join(claim_lines(rows, left)),

@@ -23,9 +23,9 @@ class Budget:
     @classmethod
     def read(cls, text: str) -> "Budget":
         """From `90min`, `2h` or `500 epochs`."""
-        if re.match(r"[0.]+\s*[a-z]", text.strip()):
-            raise UserError(f"--budget {text}: nothing can be trained in that; leave it out to train all")
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
+        if found and float(found[1]) == 0:
+            raise UserError(f"--budget {text}: nothing can be trained in that; leave it out to train all")
         if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
             return cls(epochs=int(found[1]))
         if found and found[2] in _UNITS:
