@@ -1,3 +1,5 @@
+import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -99,7 +101,7 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ("source", "options", "message"),
     [
         ("mnits", {}, "unknown dataset 'mnits'; did you mean 'mnist'"),
-        ("no/such.csv", {}, r"no/such\.csv: no such file or folder"),
+        ("no/such.csv", {}, rf"no/such\.csv: no such file or folder in {re.escape(os.getcwd())}$"),
         ("", {}, "source is empty"),
         ("mnist", {"test": 0.1}, "the option test cannot be used"),
         ("mnist", {"target": "label"}, "the option target cannot be used"),

@@ -107,6 +107,21 @@ def test_the_list_comes_as_json_and_as_a_table(
     assert printed.count("finished") == 2
 
 
+def test_the_trials_of_a_search_are_listed_in_its_own_folder_only(
+    tmp_path: Path, tiny: Dataset, configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "study"
+    train(configure(), tmp_path / "run", dataset=tiny)
+    train(configure(), study / "trials" / "0000", dataset=tiny)
+    (study / "study.json").write_text("{}")
+    assert list(named(tmp_path)) == ["run"]
+    assert list(named(study)) == ["trials/0000"]
+    assert main(["runs", str(tmp_path)]) == 0
+    assert f"{study} is a search" in capsys.readouterr().out
+    assert main(["runs", str(study)]) == 0
+    assert "is a search" not in capsys.readouterr().out
+
+
 def test_folders_without_runs_are_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"no runs in {tmp_path}\n"

@@ -33,7 +33,7 @@ class Runs:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = tyro.cli(Runs, prog="verydeep runs", args=arguments)
-    from verydeep.training import list_runs
+    from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)
     if options.json:
@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> None:
         _print_table(runs)
     else:
         print(f"no runs in {options.folder}")
+    for study in [] if options.json else list_studies(options.folder):
+        print(f"{study} is a search: verydeep search show {study}, or verydeep runs {study} for its trials")
 
 
 def _print_table(runs: list[RunInfo]) -> None:

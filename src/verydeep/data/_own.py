@@ -95,5 +95,6 @@ def _no_such(path: Path) -> UserError:
     from verydeep.data._catalogue import NAMES
 
     if path.suffix or len(path.parts) != 1:
-        return UserError(f"{path}: no such file or folder")
+        place = "" if path.is_absolute() else f" in {Path.cwd()}"
+        return UserError(f"{path}: no such file or folder{place}")
     return unknown("dataset", path, NAMES)

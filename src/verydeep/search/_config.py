@@ -1,6 +1,6 @@
 """A search, as a file says it: an ordinary training configuration with a `[search]` table beside it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,7 +100,9 @@ def search_config(values: dict[str, Any], where: str) -> SearchConfig:
     """A search from plain values; `where` names the place in errors."""
     table, rest = values.get("search"), {key: value for key, value in values.items() if key != "search"}
     if not isinstance(table, dict):
-        from_dict(TrainConfig, rest, where)  # which names a misspelt table
+        known = {field.name for field in fields(TrainConfig)} | {"search"}
+        if wrong := [key for key in rest if key not in known]:
+            raise unknown(f"key in {where}", wrong[0], known)
         raise UserError(f"{where}: no [search.space] table, so there is nothing to search")
     train, filled = _bases(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")

@@ -10,7 +10,7 @@ from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
 from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
 from verydeep.training._run import Run, refuse_taken
-from verydeep.training._runs import RunInfo, list_runs
+from verydeep.training._runs import RunInfo, list_runs, list_studies
 from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
 from verydeep.training._seeds_folder import Seeds
 from verydeep.training._seeds_report import SeedsReport, make_seeds_report
@@ -49,6 +49,7 @@ __all__ = [
     "evaluate",
     "interruptible",
     "list_runs",
+    "list_studies",
     "load_data",
     "load_own",
     "make_model",

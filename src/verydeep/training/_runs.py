@@ -52,25 +52,36 @@ class RunInfo:
 
 
 def list_runs(folder: str | Path) -> list[RunInfo]:
-    """Every run in the folder or up to three folders below it, the latest last."""
+    """Every run in the folder or up to three folders below it, the latest last; not the trials of studies below it."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; runs are made by verydeep train")
-    found = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in _find(folder)]
+    paths = [path for path in _find(folder) if not _is_study(path)]
+    found = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
     return sorted(found, key=lambda info: (info.changed, info.name))
 
 
+def list_studies(folder: str | Path) -> list[Path]:
+    """The studies of searches below the folder, as far down as runs are listed."""
+    return [path for path in _find(Path(folder)) if _is_study(path)]
+
+
 def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
+    """Runs, and the studies below the first folder, without what is in them."""
     try:
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     except OSError:
         return
-    if names & {"config.json", "environment.json"}:
+    if names & {"config.json", "environment.json"} or (levels < _LEVELS and _is_study(folder)):
         yield folder
     elif levels:
         for name in sorted(names):
             if not name.startswith("."):
                 yield from _find(folder / name, levels - 1)
+
+
+def _is_study(folder: Path) -> bool:
+    return (folder / "study.json").exists()
 
 
 def _info(path: Path, name: str) -> RunInfo:
