@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("studies", nargs="*", metavar="|".join(STUDIES), help="all unless given")
     parser.add_argument("--epochs", type=int, default=6, help="length of each run (6)")
     parser.add_argument("--seeds", type=int, default=2, help="how many (2)")
-    parser.add_argument("--only", help="names of variations, separated by commas; the base is always trained")
+    parser.add_argument("--only", help="names of variations, separated by commas; all unless given")
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread (2)")
     parser.add_argument("--root", type=Path, help="where known datasets are kept")

@@ -1,5 +1,6 @@
 """The study of short recipes: one change at a time, never the test set, and verdicts that chance does not give."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from verydeep.experiments import (
     score_lines,
     variation_verdict,
 )
+from verydeep.experiments._recipes import read_recipe
 from verydeep.models import create_model
 from verydeep.training import Interrupt
 
@@ -37,13 +39,20 @@ def test_every_variation_can_be_trained_and_never_sees_the_test_set(study: Any) 
 
 
 def test_the_papers_steps_shrink_with_the_epochs() -> None:
-    (steps,) = MNIST.chosen("steps")[1:]
+    (steps,) = MNIST.chosen("steps")
     assert MNIST.config(steps, 30).schedule.milestones == (9, 19)
     assert MNIST.config(steps, 1).schedule.milestones == (1,)
 
 
-def test_the_base_is_always_among_the_chosen() -> None:
-    assert [variation.name for variation in MNIST.chosen("linear")] == ["base", "linear"]
+def test_the_recipe_that_came_of_a_study_is_measured_as_it_is_but_on_validation_data() -> None:
+    (fast,) = MNIST.chosen("fast")
+    config, file = MNIST.config(fast, 30), read_recipe("highway-mnist-16", "fast")
+    assert config == replace(file, data=replace(file.data, validation="paper"), evaluate_test=False)
+
+
+def test_variations_are_chosen_by_name() -> None:
+    assert [variation.name for variation in MNIST.chosen("linear, base")] == ["base", "linear"]
+    assert MNIST.chosen(None) == MNIST.variations
     with pytest.raises(UserError, match="did you mean 'linear'"):
         MNIST.chosen("linaer")
 
@@ -61,7 +70,7 @@ def test_a_difference_counts_when_it_is_more_than_two_standard_errors() -> None:
 def test_scores_are_kept_and_told_best_first(tmp_path: Path) -> None:
     scores = Scores(tmp_path, MNIST, 1)
     reached: dict[str, list[float | None]] = {"base": [0.90, 0.91], "linear": [0.95, 0.96], "steps": [None, 0.9]}
-    for variation in MNIST.chosen("linear,steps"):
+    for variation in MNIST.chosen("base,linear,steps"):
         scores.start(variation, MNIST.config(variation, 1))
         for seed, accuracy in enumerate(reached[variation.name]):
             scores.add(variation, seed, [{"epoch": 1, "valid_accuracy": accuracy, "seconds": 1.0}])

@@ -12,7 +12,7 @@ from verydeep.experiments._recipes import read_recipe
 from verydeep.search import Settings, with_settings
 from verydeep.training import TrainConfig
 
-BASE = "base"
+BASE, FAST = "base", "fast"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Study:
         row: Whose `paper` recipe the base starts from.
         base: What the base changes in it.
         words: The base in words.
-        variations: The base is the first.
+        variations: The base is the first; `fast` is the recipe that came of it.
     """
 
     name: str
@@ -52,6 +52,9 @@ class Study:
 
     def config(self, variation: Variation, epochs: int) -> TrainConfig:
         """The configuration of a variation at a length; milestones are shares of a hundred until then."""
+        if variation.name == FAST:
+            split = {"data.validation": self.base["data.validation"], "evaluate_test": False, "epochs": epochs}
+            return with_settings(read_recipe(self.row, "fast"), split)
         config = with_settings(read_recipe(self.row, "paper"), self.base | {"epochs": epochs} | variation.settings)
         if config.schedule.name != "multistep":
             return config
@@ -59,9 +62,9 @@ class Study:
         return with_settings(config, {"schedule.milestones": tuple(milestones)})
 
     def chosen(self, only: str | None) -> tuple[Variation, ...]:
-        """The variations named, separated by commas, and the base; all unless given."""
+        """The variations named, separated by commas; all unless given."""
         known = {variation.name: variation for variation in self.variations}
-        names = list(known) if only is None else [BASE, *(name.strip() for name in only.split(","))]
+        names = list(known) if only is None else [name.strip() for name in only.split(",")]
         for name in names:
             if name not in known:
                 raise unknown(f"variation of {self.name}", name, known)
@@ -86,6 +89,7 @@ _WORDS = (
 )
 _SHARED = [
     Variation(BASE, "the base"),
+    Variation(FAST, "everything that `configs/fast/` changes"),
     Variation("linear", "straight down to zero, no warm-up", {"schedule.warmup": 0.0}),
     *_each("batch_size", "batch", 50, 200),
     *_each("optim.momentum", "momentum", 0.95),
