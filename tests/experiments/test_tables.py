@@ -8,9 +8,10 @@ from typing import Any, get_args
 import pytest
 
 from verydeep.cli import main
-from verydeep.cli._reproduce_tables import read_seeds
+from verydeep.cli._reproduce_tables import panel, read_seeds
 from verydeep.cli._reproduce_view import Bar, Lines
 from verydeep.config import to_dict
+from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.experiments import (
     ENTRIES,
@@ -57,6 +58,15 @@ def row(folder: Path, name: str) -> str:
     lines = tables_lines(entry.table, read_results(folder))
     (found,) = [line for line in lines if entry.title in line and f"| {entry.data} |" in line]
     return found
+
+
+def test_a_trial_on_other_data_is_called_one_and_not_drawn_beside_published_numbers(tmp_path: Path) -> None:
+    trial = TableResult(tmp_path, NAMED["highway-a"], "fast")
+    trial.start(replace(read_recipe("highway-a", "fast"), data=DataConfig("digits")))
+    trial.curves = {0: curve([0.5])}
+    true = made_up(tmp_path, "highway-b", [curve([0.5])])
+    assert [network.published for network in panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
+    assert "| digits (a trial) |" in "".join(tables_lines("table2", [trial]))
 
 
 def test_published_numbers_are_those_of_the_networks_cards() -> None:
@@ -306,6 +316,7 @@ _WORDS = {
     "data.augment.pad": "translat",
     "label_smoothing": "smoothed labels",
     "model.dropout": "dropout",
+    "model.gate_bias": "gate bias",
     "optim.classifier_decay": "on the classifier",
     "optim.lr": "learning rate",
     "optim.nesterov": "Nesterov",

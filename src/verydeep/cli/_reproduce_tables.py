@@ -79,7 +79,7 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
 
     found = read_results(study.results)
     for suffix in ("png", "svg") if found else ():
-        panels = [(title.partition(":")[0], _networks(table, found)) for table, title in TABLES.items()]
+        panels = [(title.partition(":")[0], panel(table, found)) for table, title in TABLES.items()]
         plot_tables(panels, study.results / f"curves.{suffix}")
     for table in tables:
         print(TABLES[table], *tables_lines(table, found), sep="\n")
@@ -88,7 +88,8 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
     print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
-def _networks(table: str, found: Sequence[TableResult]) -> list[Network]:
+def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
+    """What is drawn of a table."""
     from verydeep.report import Network
 
     networks = []
@@ -96,5 +97,6 @@ def _networks(table: str, found: Sequence[TableResult]) -> list[Network]:
         if result.entry.table == table:
             lines = [curve.metrics for curve in result.curves.values()]
             curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
-            networks.append(Network(f"{result.entry.name}, {result.recipe}", curves, result.entry.accuracy))
+            published = None if result.trial else result.entry.accuracy
+            networks.append(Network(f"{result.entry.name}, {result.recipe}", curves, published))
     return networks

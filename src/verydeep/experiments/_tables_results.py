@@ -9,7 +9,7 @@ from typing import Any
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe
-from verydeep.experiments._tables import Entry
+from verydeep.experiments._tables import KNOWN, Entry
 from verydeep.files import read_json, write_whole
 from verydeep.training import TrainConfig
 
@@ -48,6 +48,11 @@ class TableResult:
         self.curves: dict[int, Curve] = {}
         if self.file.exists():
             self._read(read_json(self.file))
+
+    @property
+    def trial(self) -> bool:
+        """Whether it is a tiny version on other data, which says nothing about the published numbers."""
+        return self.config is not None and self.config.data.source not in KNOWN
 
     def start(self, config: TrainConfig) -> None:
         """Say what is to be trained; results of other settings are refused."""

@@ -6,7 +6,7 @@ from statistics import mean, stdev
 from typing import get_args
 
 from verydeep.experiments._recipes import Recipe
-from verydeep.experiments._tables import ENTRIES, KNOWN, LOGS, Entry
+from verydeep.experiments._tables import ENTRIES, LOGS, Entry
 from verydeep.experiments._tables_results import Curve, TableResult
 from verydeep.experiments._tables_run import epoch_seconds
 from verydeep.experiments._time import hours
@@ -43,7 +43,7 @@ def _cells(result: TableResult) -> tuple[str, ...]:
     trained = [curve for curve in curves if curve.status == "trained"]
     longest = max(len(curve.metrics) for curve in curves)
     return (
-        result.entry.data if result.config.data.source in KNOWN else f"{result.config.data.source} (a trial)",
+        f"{result.config.data.source} (a trial)" if result.trial else result.entry.data,
         _accuracy(result, trained, curves),
         result.recipe,
         f"{epochs}" if trained else f"{longest} of {epochs}",
