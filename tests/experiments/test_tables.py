@@ -1,6 +1,7 @@
 """Tables 1, 2 and 3: what was published, results that survive, and what a table says of runs not at their end."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from verydeep.experiments import (
     ENTRIES,
     LOGS,
     TABLES,
+    TEACHER,
     Curve,
     TableResult,
     Tables,
@@ -29,6 +31,7 @@ from verydeep.experiments import (
 )
 from verydeep.experiments import _recipes as recipes
 from verydeep.experiments._results_page import page_path
+from verydeep.experiments._tables_run import Task
 from verydeep.models import create_model
 from verydeep.models._cards import CARDS
 from verydeep.search import dotted
@@ -51,6 +54,13 @@ def made_up(folder: Path, name: str, curves: list[Curve], recipe: recipes.Recipe
     result.curves = dict(enumerate(curves))
     result.write()
     return TableResult(folder, NAMED[name], recipe)
+
+
+def ran(folder: Path, name: str, epochs: int) -> None:
+    """The part of a run's folder that says how far it is."""
+    file = folder / "runs" / f"{name}-fast" / "seed-0" / "metrics.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}\n" * epochs)
 
 
 def row(folder: Path, name: str) -> str:
@@ -142,14 +152,45 @@ def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path
 
 def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
     made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
-    wanted = "12 of 40 epochs, 85.1 %; the full recipe would take 5 h 12 min on this machine"
+    wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min a seed on this machine"
     assert f"| {wanted} | fast | 12 of 40 | 1 |" in row(tmp_path, "highway-a")
+
+
+def test_of_several_seeds_under_way_those_that_are_furthest_count(tmp_path: Path) -> None:
+    behind, lost = curve([0.9] * 3), curve([0.1] * 9, status="diverged")
+    made_up(tmp_path, "highway-a", [behind, curve([0.5] * 4), curve([0.7] * 4), lost])
+    wanted = "4 of 40 epochs: 70.00 (60.00 ± 14.14); the full recipe would take 40 min a seed on this machine"
+    assert f"| {wanted}; 1 under way; 1 diverged | fast | 4 of 40 | 2 | 4 min |" in row(tmp_path, "highway-a")
+
+
+def test_a_row_that_learns_hints_has_no_accuracy_and_no_cost_yet(tmp_path: Path) -> None:
+    hints = read_recipe("fitnet-a-hints", "fast").distill.hint_epochs
+    made_up(tmp_path, "fitnet-a-hints", [curve([0.1] * hints)])
+    wanted = f"| {hints} of 40 epochs: hints, no accuracy yet | fast |"
+    assert wanted in row(tmp_path, "fitnet-a-hints")
+    made_up(tmp_path, "fitnet-a-hints", [curve([0.1] * hints + [0.3])])
+    assert "30.00; the full recipe would take 40 min a seed" in row(tmp_path, "fitnet-a-hints")
+
+
+def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.5] * 40, status="trained")])
+    assert "| fast | 40 |" in row(tmp_path, "highway-a")
+    assert result.config is not None
+    result.config = replace(result.config, batch_size=7)
+    result.write()
+    assert "| fast, before it was changed | 40 |" in row(tmp_path, "highway-a")
 
 
 def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
     name = "highway-19-nin-cifar10"
     made_up(tmp_path, name, [curve([0.3, 0.4, 0.5])], "paper")
-    lines = log_lines(read_results(tmp_path))
+    made_up(tmp_path, "highway-mnist-32", [curve([0.9])], "paper")
+    trial = TableResult(tmp_path, NAMED["highway-19-nin-cifar100"], "paper")
+    trial.start(replace(read_recipe("highway-19-nin-cifar100", "paper"), data=DataConfig("digits")))
+    trial.curves = {0: curve([0.8])}
+    found = [*read_results(tmp_path), trial]
+    assert "| 1 | 95.88 | 90.00 |" in log_lines(found, "table1")
+    lines = log_lines(found, "table3")
     assert "| 1 | 33.84 | 30.00 | 2.61 | |" in lines
     assert "| 3 | | 50.00 | | |" in lines
     assert "| 400 | 92.14 | | 68.09 | |" in lines
@@ -161,12 +202,15 @@ def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> N
     study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
     assert study.left() == "no epoch measured yet"
     made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    ran(tmp_path, "highway-a", 10)
     study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
     assert [(task.entry.name, task.epochs) for task in study.tasks()] == [("highway-a", 40), ("highway-b", 40)]
     told = study.left()
     assert int(told.split(" h ")[0]) >= 2  # Highway B has some ten times the products
     made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
-    assert Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).left() == "15 min left"
+    ran(tmp_path, "highway-b", 10)
+    said = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).left()
+    assert said == "15 min left up to epoch 20"
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,4", (0, 4)), ("2,", (2,)), (None, None)])
@@ -235,20 +279,45 @@ def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
     assert [line["test_accuracy"] for line in run.metrics] == whole
 
 
-def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
-    (task,) = study.tasks()
-    assert not study.taught(task)
-    teacher = tmp_path / "runs" / "maxout-fast" / "seed-0"
-    assert study.configs[task.entry].distill.teacher == str(teacher)
-    teacher.mkdir(parents=True)
-    (teacher / "summary.json").write_text('{"status": "diverged"}')
-    assert not study.taught(task)
-    (teacher / "summary.json").write_text('{"status": "finished"}')
-    assert study.taught(task)
-    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path / "quick")]
+def test_an_epoch_that_a_lost_run_trains_again_is_shown_and_kept_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
+    assert main([*arguments, "--epochs", "1"]) == 0
+    shutil.rmtree(tmp_path / "runs")
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.count("highway-a seed 0  epoch") == 2
+    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0].metrics
+    assert [line["epoch"] for line in kept] == [1, 2]
+
+
+def test_rows_with_hints_bring_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path), "--seeds", "3,"]
     assert main(["reproduce", "table2", *arguments]) == 0
-    assert "wait for their teacher, maxout" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.index("maxout seed 0  epoch 2") < said.index("fitnet-a-hints seed 3  epoch 1")
+    runs, rows = tmp_path / "runs" / "tables", chosen_entries(("table2",), "maxout,fitnet-a-hints")
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (3,), quick=True).tasks() == [Task(TEACHER, 3, 2)]
+    (tmp_path / "tables" / "fitnet-a-hints-fast.json").unlink()
+    shutil.rmtree(runs)  # which nobody keeps as long as the results
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (0,), quick=True).tasks()[0] == Task(TEACHER, 0, 2)
+
+
+def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
+    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
+    teacher, task = study.tasks()
+    assert (teacher.entry.name, teacher.seed, teacher.epochs) == ("maxout", 0, 40)
+    assert study.taught(teacher)
+    assert not study.taught(task)
+    folder = tmp_path / "runs" / "maxout-fast" / "seed-0"
+    assert study.configs[task.entry].distill.teacher == str(folder)
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text('{"status": "diverged"}')
+    assert not study.taught(task)
+    (folder / "summary.json").write_text('{"status": "finished"}')
+    assert study.taught(task)
+    assert study.tasks() == [task]
 
 
 def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
@@ -260,7 +329,7 @@ def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
     assert main(["reproduce", "table2", *arguments]) == 0
     said = capsys.readouterr().out
-    assert "wait for their teacher, maxout of table2 with this recipe, which diverged" in said
+    assert "rows with hints wait for maxout, which diverged" in said
     assert (tmp_path / "results.md").exists()
 
 
@@ -292,6 +361,7 @@ TENTH = {"epoch": 10, "lr": 0.1, "loss": 1.5, "accuracy": 0.5, "test_loss": 1.4,
 def begun(tmp_path: Path) -> Tables:
     """Ten of forty epochs, each of a minute."""
     made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    ran(tmp_path, "highway-a", 10)
     return Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
 
 
@@ -304,7 +374,7 @@ def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest
 
 def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
     bar = Bar(begun)
-    begun.found[NAMED["highway-a"]].curves[0] = curve([0.5] * 20, seconds=60)
+    ran(begun.results, "highway-a", 20)
     bar.epoch(begun.tasks()[0], TENTH)
     bar.close()
     (shown,) = bar.progress.tasks

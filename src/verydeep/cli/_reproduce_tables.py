@@ -31,10 +31,8 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
             study.train(options.root, interrupt, seconds, view.epoch)
         finally:
             view.close()
-        if not interrupt.requested and not all(map(study.taught, study.waiting)):
-            print(f"rows with hints wait for their teacher, {TEACHER} of table2 with this recipe", end="")
-            diverged = "diverged" in map(study.teaching, study.waiting)
-            print(", which diverged; move its run and its result away to train it again" if diverged else "")
+        if "diverged" in map(study.teaching, study.waiting):
+            print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
     _write(study, tables, results)
 
 
@@ -83,8 +81,8 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
         plot_tables(panels, study.results / f"curves.{suffix}")
     for table in tables:
         print(TABLES[table], *tables_lines(table, found), sep="\n")
-        if table == "table3":
-            print("The authors' log beside ours", *log_lines(found), sep="\n")
+        if table != "table2":
+            print("The authors' log beside ours", *log_lines(found, table), sep="\n")
     print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
 
 

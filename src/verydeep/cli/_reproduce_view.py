@@ -49,7 +49,7 @@ class Bar(Lines):
         self.progress.stop()
 
     def _epochs(self) -> int:
-        return sum(self.study.found[task.entry].left(task.seed, task.epochs) for task in self.study.tasks())
+        return sum(self.study.missing(task) for task in self.study.tasks())
 
 
 def make_view(study: Tables) -> Lines:

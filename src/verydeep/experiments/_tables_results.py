@@ -8,7 +8,7 @@ from typing import Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.experiments._recipes import Recipe
+from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import KNOWN, Entry
 from verydeep.files import read_json, write_whole
 from verydeep.training import TrainConfig
@@ -53,6 +53,11 @@ class TableResult:
     def trial(self) -> bool:
         """Whether it is a tiny version on other data, which says nothing about the published numbers."""
         return self.config is not None and self.config.data.source not in KNOWN
+
+    @property
+    def current(self) -> bool:
+        """Whether the recipe is still the one that was measured."""
+        return self.trial or self.config == shared(read_recipe(self.entry.name, self.recipe))
 
     def start(self, config: TrainConfig) -> None:
         """Say what is to be trained; results of other settings are refused."""

@@ -68,18 +68,24 @@ class Tables:
             self.entries = tuple(entry for entry in self.entries if entry.quick)
         self.waiting: list[Task] = []
         self.configs = {entry: self._config(entry) for entry in self.entries}
-        self.found = {entry: TableResult(self.results, entry, self.recipe) for entry in self.entries}
+        if any(config.distill.teacher for config in self.configs.values()):
+            self.configs.setdefault(TEACHER, self._config(TEACHER))
+        self.found = {entry: TableResult(self.results, entry, self.recipe) for entry in self.configs}
 
     def tasks(self) -> list[Task]:
-        """What is not trained yet."""
+        """What is not trained yet, a teacher that is needed first."""
         tasks = []
-        for entry, config in self.configs.items():
+        for entry in self.entries:
+            config = self.configs[entry]
             for seed in range(1 if self.quick else entry.seeds) if self.seeds is None else self.seeds:
                 epochs = min(self.epochs or config.epochs, config.epochs)
                 if self.found[entry].left(seed, epochs):
                     tasks.append(Task(entry, seed, epochs))
                 elif self.found[entry].unsettled(seed, config.epochs):
                     tasks.append(Task(entry, seed, config.epochs))
+        if "training" in map(self.teaching, tasks):
+            teacher = Task(TEACHER, 0, self.configs[TEACHER].epochs)
+            tasks = [teacher, *(task for task in tasks if (task.entry, task.seed) != (TEACHER, 0))]
         return tasks
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
@@ -91,6 +97,7 @@ class Tables:
                 held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
             self.waiting = waiting = self.tasks()
             taken: dict[Path, Task] = {}
+            before: dict[Path, int] = {}
             workers = min(self.workers, len(waiting))
 
             def next_job() -> Job | None:
@@ -98,12 +105,14 @@ class Tables:
                 if task is None:
                     return None
                 waiting.remove(task)
-                taken[self.path(task)] = task
-                return Job(self._seeded(task), self.path(task), task.epochs)
+                path = self.path(task)
+                taken[path], before[path] = task, self._trained(task)
+                return Job(self._seeded(task), path, task.epochs)
 
             def epoch(job: Job, metrics: dict[str, Any]) -> None:
                 task = taken[job.path]
-                if self.found[task.entry].epoch(task.seed, metrics, read_json(job.path / "environment.json")):
+                self.found[task.entry].epoch(task.seed, metrics, read_json(job.path / "environment.json"))
+                if metrics["epoch"] > before[job.path]:
                     tell(task, metrics)
 
             for job, outcome in train_jobs(next_job, workers, root, interrupt, seconds, epoch):
@@ -120,16 +129,19 @@ class Tables:
 
     def left(self) -> str:
         """What the rest costs, from the epochs measured so far; a network not measured yet counts by its products."""
+        until = "" if self.epochs is None else f" up to epoch {self.epochs}"
         known = {entry: seconds for entry, result in self.found.items() if (seconds := epoch_seconds(result))}
         tasks = self.tasks()
         if tasks and not known:
             return "no epoch measured yet"
-        each = (
-            median(seconds / _products(self.configs[entry].model) for entry, seconds in known.items()) if known else 0.0
-        )
-        cost = {entry: known.get(entry, each * _products(self.configs[entry].model)) for entry in self.entries}
-        total = sum(self.found[task.entry].left(task.seed, task.epochs) * cost[task.entry] for task in tasks)
-        return f"{hours(total / max(1, min(self.workers, len(tasks))))} left"
+        each = median(seconds / self._products(entry) for entry, seconds in known.items()) if known else 0.0
+        cost = {entry: known.get(entry, each * self._products(entry)) for entry in self.configs}
+        total = sum(self.missing(task) * cost[task.entry] for task in tasks)
+        return f"{hours(total / max(1, min(self.workers, len(tasks))))} left{until}"
+
+    def missing(self, task: Task) -> int:
+        """Epochs to train; more than the results lack where a run's folder was lost."""
+        return max(0, task.epochs - self._trained(task))
 
     def taught(self, task: Task) -> bool:
         """Whether a row's teacher has been trained, if it has one."""
@@ -146,12 +158,23 @@ class Tables:
     def _config(self, entry: Entry) -> TrainConfig:
         config = read_recipe(entry.name, self.recipe)
         if config.distill.teacher is not None:
-            teacher = self.runs / f"{TEACHER}-{self.recipe}" / "seed-0"
+            teacher = self.path(Task(TEACHER, 0, config.epochs))
             config = replace(config, distill=replace(config.distill, teacher=str(teacher)))
         if self.quick:
             hints = replace(config.distill, hint_epochs=min(1, config.distill.hint_epochs))
             return replace(config, data=DataConfig("digits"), epochs=_QUICK_EPOCHS, distill=hints)
         return config
+
+    def _trained(self, task: Task) -> int:
+        """Epochs that a run has."""
+        metrics = self.path(task) / "metrics.jsonl"
+        return len(metrics.read_bytes().splitlines()) if metrics.exists() else 0
+
+    def _products(self, entry: Entry) -> float:
+        """Multiply-adds for a sample; those of a teacher, which only answers, count a third."""
+        own = _products(self.configs[entry].model)
+        taught = self.configs[entry].distill.teacher is not None
+        return own + (_products(self.configs[TEACHER].model) / 3 if taught else 0)
 
     def _seeded(self, task: Task) -> TrainConfig:
         config = replace(self.configs[task.entry], seed=task.seed)
@@ -164,8 +187,13 @@ class Tables:
 
 
 def epoch_seconds(result: TableResult) -> float | None:
-    """What an epoch takes."""
-    times = [curve.seconds / len(curve.metrics) for curve in result.curves.values() if curve.metrics]
+    """What an epoch takes; those of hints, which cost less, say nothing about the others."""
+    first = result.config.distill.hint_epochs if result.config else 0
+    times = []
+    for curve in result.curves.values():
+        if len(curve.metrics) > first:
+            began = curve.metrics[first - 1]["seconds"] if first else 0.0
+            times.append((curve.seconds - began) / (len(curve.metrics) - first))
     return median(times) if times else None
 
 

@@ -41,38 +41,51 @@ def _cells(result: TableResult) -> tuple[str, ...]:
     assert result.config is not None
     curves, epochs = list(result.curves.values()), result.config.epochs
     trained = [curve for curve in curves if curve.status == "trained"]
-    longest = max(len(curve.metrics) for curve in curves)
+    shown = trained or _furthest(curves)
     return (
         f"{result.config.data.source} (a trial)" if result.trial else result.entry.data,
         _accuracy(result, trained, curves),
-        result.recipe,
-        f"{epochs}" if trained else f"{longest} of {epochs}",
-        f"{len(trained) or len(curves)}",
-        hours(mean(curve.seconds for curve in trained or curves)),
-        "; ".join(sorted({machine(curve) for curve in curves})),
+        result.recipe if result.current else f"{result.recipe}, before it was changed",
+        f"{epochs}" if trained else f"{len(shown[0].metrics)} of {epochs}",
+        f"{len(shown)}",
+        hours(mean(curve.seconds for curve in shown)),
+        "; ".join(sorted({machine(curve) for curve in shown})),
     )
 
 
 def _accuracy(result: TableResult, trained: Sequence[Curve], curves: Sequence[Curve]) -> str:
     """Of the runs that have ended, else of those under way, and what became of the others."""
-    parts = [best_mean_std([accuracy for curve in trained if (accuracy := curve.accuracy) is not None])]
+    parts = [_reached(trained)]
     under_way = [curve for curve in curves if curve.status == "training"]
     if not trained and under_way:
-        parts.append(partly(result, max(under_way, key=lambda curve: len(curve.metrics))))
-    elif under_way:
+        shown = _furthest(under_way)
+        parts.append(partly(result, shown))
+        under_way = [curve for curve in under_way if curve not in shown]
+    if under_way:
         parts.append(f"{len(under_way)} under way")
     if diverged := sum(curve.status == "diverged" for curve in curves):
         parts.append(f"{diverged} diverged")
     return "; ".join(part for part in parts if part)
 
 
-def partly(result: TableResult, curve: Curve) -> str:
-    """How far a run is, and what all of it would cost."""
+def _furthest(curves: Sequence[Curve]) -> list[Curve]:
+    """Those of most epochs; ones that diverged only if there are no others."""
+    going = [curve for curve in curves if curve.status != "diverged"] or list(curves)
+    longest = max(len(curve.metrics) for curve in going)
+    return [curve for curve in going if len(curve.metrics) == longest]
+
+
+def _reached(curves: Sequence[Curve]) -> str:
+    return best_mean_std([accuracy for curve in curves if (accuracy := curve.accuracy) is not None])
+
+
+def partly(result: TableResult, curves: Sequence[Curve]) -> str:
+    """How far runs of equal length are, and what all of one would cost."""
     assert result.config is not None
-    seconds, epochs = epoch_seconds(result), result.config.epochs
-    reached = "" if curve.accuracy is None else f", {100 * curve.accuracy:.1f} %"
-    cost = "" if seconds is None else f"; the full recipe would take {hours(seconds * epochs)} on this machine"
-    return f"{len(curve.metrics)} of {epochs} epochs{reached}{cost}"
+    done, seconds, epochs = len(curves[0].metrics), epoch_seconds(result), result.config.epochs
+    accuracy = "hints, no accuracy yet" if done <= result.config.distill.hint_epochs else _reached(curves)
+    cost = "" if seconds is None else f"the full recipe would take {hours(seconds * epochs)} a seed on this machine"
+    return "; ".join(part for part in (f"{done} of {epochs} epochs: {accuracy}", cost) if part)
 
 
 def best_mean_std(values: Sequence[float]) -> str:
@@ -89,14 +102,15 @@ def machine(curve: Curve) -> str:
     return str(facts.get("gpu") or f"{facts.get('processor')}, {threads} thread{'s' if threads != 1 else ''}")
 
 
-def log_lines(found: Sequence[TableResult]) -> list[str]:
+def log_lines(found: Sequence[TableResult], table: str) -> list[str]:
     """Our runs of the authors' settings beside the logs they published with their code, as far as ours have got."""
-    results = {result.entry.name: result for result in found if result.recipe == "paper"}
-    ours = {name: _first(results[name]) if name in results else [] for name in LOGS}
-    lines = ["| epoch |" + "".join(f" {name}: theirs | ours |" for name in LOGS), "|---|" + "---|---|" * len(LOGS)]
+    results = {result.entry.name: result for result in found if result.recipe == "paper" and not result.trial}
+    logs = {entry.name: LOGS[entry.name] for entry in ENTRIES if entry.name in LOGS and entry.table == table}
+    ours = {name: _first(results[name]) if name in results else [] for name in logs}
+    lines = ["| epoch |" + "".join(f" {name}: theirs | ours |" for name in logs), "|---|" + "---|---|" * len(logs)]
     reached = max(map(len, ours.values()))
-    for epoch in sorted({epoch for log in LOGS.values() for epoch in log} | set(range(1, min(reached, 10) + 1))):
-        cells = [cell for name, log in LOGS.items() for cell in (log.get(epoch), _at(ours[name], epoch))]
+    for epoch in sorted({epoch for log in logs.values() for epoch in log} | set(range(1, min(reached, 10) + 1))):
+        cells = [cell for name, log in logs.items() for cell in (log.get(epoch), _at(ours[name], epoch))]
         lines.append(f"| {epoch} |" + "".join(" |" if cell is None else f" {cell:.2f} |" for cell in cells))
     return lines
 

@@ -58,7 +58,7 @@ class Study:
         config = with_settings(read_recipe(self.row, "paper"), self.base | {"epochs": epochs} | variation.settings)
         if config.schedule.name != "multistep":
             return config
-        milestones = sorted({max(1, share * epochs // 100) for share in config.schedule.milestones})
+        milestones = sorted({max(1, round(share * epochs / 100)) for share in config.schedule.milestones})
         return with_settings(config, {"schedule.milestones": tuple(milestones)})
 
     def chosen(self, only: str | None) -> tuple[Variation, ...]:

@@ -15,7 +15,9 @@ from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._variations import Study, Variation
 from verydeep.files import read_json, write_whole
 from verydeep.lock import alone
-from verydeep.training import Interrupt, TrainConfig, environment
+from verydeep.training import Interrupt, TrainConfig
+
+_NOTHING = 0.2  # of ten classes, twice what guessing gets
 
 
 class Scores:
@@ -28,13 +30,16 @@ class Scores:
             self.found = read_json(self.file).get("variations", {})
 
     def accuracies(self, name: str) -> list[float]:
-        """After the last epoch, one a seed that did not diverge."""
-        seeds = self.found.get(name, {}).get("seeds", {}).values()
-        return [seed["accuracy"] for seed in seeds if seed["accuracy"] is not None]
+        """After the last epoch, one a seed that learnt something."""
+        return [accuracy for accuracy in self._all(name) if accuracy >= _NOTHING]
 
-    def diverged(self, name: str) -> int:
-        """How many seeds did."""
-        return sum(seed["accuracy"] is None for seed in self.found.get(name, {}).get("seeds", {}).values())
+    def failed(self, name: str) -> int:
+        """How many seeds diverged or learnt nothing."""
+        return sum(accuracy < _NOTHING for accuracy in self._all(name))
+
+    def _all(self, name: str) -> list[float]:
+        seeds = self.found.get(name, {}).get("seeds", {}).values()
+        return [seed["accuracy"] or 0.0 for seed in seeds]
 
     def has(self, variation: Variation, seed: int) -> bool:
         """Whether a seed was trained."""
@@ -44,16 +49,17 @@ class Scores:
         """Say what is to be trained; results of other settings are refused."""
         line = self.found.setdefault(variation.name, {"config": to_dict(config), "seeds": {}})
         if line["config"] != to_dict(config):
-            raise UserError(f"{self.file}: '{variation.name}' was measured with other settings; move the file away")
+            words = "was measured with other settings; take it out of there to measure it again"
+            raise UserError(f"{self.file}: '{variation.name}' {words}")
 
-    def add(self, variation: Variation, seed: int, metrics: list[dict[str, Any]]) -> None:
+    def add(self, variation: Variation, seed: int, metrics: list[dict[str, Any]], environment: dict[str, Any]) -> None:
         """Keep a seed."""
         last = metrics[-1] if metrics else {}
         curve = [line.get("valid_accuracy") for line in metrics]
         result = {"accuracy": last.get("valid_accuracy"), "seconds": last.get("seconds", 0.0), "curve": curve}
-        self.found[variation.name]["seeds"][str(seed)] = result
+        self.found[variation.name]["seeds"][str(seed)] = result | {"environment": environment}
         trained = {name: line for name, line in self.found.items() if line["seeds"]}
-        facts = {"study": self.study.name, "epochs": self.epochs, "environment": environment()}
+        facts = {"study": self.study.name, "epochs": self.epochs}
         values = facts | {"date": datetime.now(UTC).isoformat(timespec="seconds"), "variations": trained}
         write_whole(self.file, json.dumps(values, indent=1) + "\n")
 
@@ -113,7 +119,7 @@ class VariationStudy:
                 if outcome.status == "killed":
                     waiting.insert(0, (variation, seed))
                     continue
-                scores.add(variation, seed, outcome.metrics)
+                scores.add(variation, seed, outcome.metrics, read_json(job.path / "environment.json"))
                 shutil.rmtree(job.path, ignore_errors=True)
                 reached = scores.found[variation.name]["seeds"][str(seed)]["accuracy"]
                 said = "diverged" if reached is None else f"{reached:.2%}"

@@ -48,9 +48,9 @@ def score_lines(scores: Scores) -> list[str]:
     base, spread = scores.accuracies(BASE), pooled_spread(scores.accuracies(name) for name in scores.found)
     rows = []
     for variation in scores.study.variations:
-        values, lost = scores.accuracies(variation.name), scores.diverged(variation.name)
+        values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
         if lost:
-            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} diverged", "", "hurt"]))
+            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", "hurt"]))
         elif values:
             std = f" ± {100 * stdev(values):.2f}" if len(values) > 1 else ""
             cells = [variation.words, str(len(values)), f"{100 * mean(values):.2f}{std}"]

@@ -53,7 +53,8 @@ def _draw(axes: Axes, networks: Sequence[Network], look: Look) -> None:
     for number, network in enumerate(networks):
         colour = look.colours[number % len(look.colours)]
         for seed, curve in enumerate(network.curves):
-            line = axes.plot(range(1, len(curve) + 1), curve, color=colour, linewidth=1.4)
+            style = "-" if number < len(look.colours) else "-."
+            line = axes.plot(range(1, len(curve) + 1), curve, style, color=colour, linewidth=1.4)
             line[0].set(label=network.name if seed == 0 else None, marker="o" if len(curve) == 1 else "")
         if network.published is not None:
             axes.axhline(network.published, linestyle="--", color=colour, linewidth=1)

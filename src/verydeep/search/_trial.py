@@ -93,7 +93,7 @@ def train_trial(
             with suppress(Paused):  # there is nothing left to pause
                 watch(metrics)
         return run
-    return resume(path, dataset=data(config.data), report=report)
+    return resume(path, dataset=data(config.data), report=report, device=config.device, threads=config.threads)
 
 
 def _settings(config: TrainConfig) -> TrainConfig:

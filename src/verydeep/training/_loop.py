@@ -103,7 +103,7 @@ class Trainer:
                 self.objective.extra.zero_grad()
         for x, y in self.batches.epoch(position.epoch, position.batch):
             progress = (position.epoch - first + position.batch / len(self.batches)) / length
-            set_rate(self.optimiser, rate(config.schedule, position.epoch - first, progress))
+            set_rate(self.optimiser, rate(config.schedule, (position.epoch - first) * config.epochs / length, progress))
             seed_step(config.seed, position.epoch, position.batch, self.world)
 
             self.gradients.clear()

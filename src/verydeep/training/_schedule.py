@@ -5,17 +5,17 @@ import math
 from verydeep.training._config import ScheduleConfig
 
 
-def rate(schedule: ScheduleConfig, epoch: int, progress: float) -> float:
+def rate(schedule: ScheduleConfig, epoch: float, progress: float) -> float:
     """The factor on the learning rate.
 
     Args:
         schedule: Which schedule.
-        epoch: Epochs completed.
+        epoch: Epochs completed; in a stage of a run, as if the stage were as long as the run.
         progress: The share of all steps completed, 0 to 1.
     """
     match schedule.name:
         case "exponential":
-            return schedule.factor**epoch
+            return float(schedule.factor**epoch)
         case "multistep":
             return schedule.factor ** sum(milestone <= epoch for milestone in schedule.milestones)
         case "one-cycle" | "cosine" if progress < schedule.warmup:

@@ -1,6 +1,7 @@
 """Starting and continuing runs."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,8 @@ def resume(
     dataset: Dataset | None = None,
     root: str | Path | None = None,
     report: Report | None = None,
+    device: str | None = None,
+    threads: int | None = None,
 ) -> Run:
     """Continue a run that was interrupted or killed; one that has ended is returned as it is.
 
@@ -87,6 +90,8 @@ def resume(
         dataset: The data of your own that the run was started with, if it was.
         root: Where known datasets are kept.
         report: What people see; nothing unless given.
+        device: Where to go on; where it was started unless given.
+        threads: Of the CPU; as many as it was started with unless given.
     """
     run = Run.load(path)
     if run.summary is not None:
@@ -94,7 +99,7 @@ def resume(
     for name, given in (("model", model), ("dataset", dataset)):
         if given is None and name in run.facts.get("own", ()) and not (name == "model" and run.is_network):
             raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
-    world = _world(run.config)
+    world = _world(replace(run.config, device=device or run.config.device, threads=threads or run.config.threads))
     with world.agreed():
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
         if changed := differences(run.facts.get("data", {}), fingerprint(dataset)):
