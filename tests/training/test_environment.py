@@ -1,8 +1,14 @@
-"""What stands beside a result."""
+"""What stands beside a result, and a run that goes on in another place."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from verydeep.training import environment
+from verydeep.data import Dataset
+from verydeep.training import TrainConfig, environment, resume, train
 
 
 @pytest.mark.parametrize(
@@ -14,3 +20,18 @@ def test_the_command_tells_nothing_of_the_machines_folders(
 ) -> None:
     monkeypatch.setattr("sys.argv", [program, "bench", "--quick"])
     assert environment()["command"] == f"{said} bench --quick"
+
+
+def test_a_run_goes_on_with_other_threads_if_asked_to_and_says_so(
+    tmp_path: Path, tiny: Dataset, configure: Callable[..., TrainConfig], stop_after: Any
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(configure(), tmp_path / "run", dataset=tiny, report=stop_after(2))
+    before = torch.get_num_threads()
+    try:
+        run = resume(tmp_path / "run", dataset=tiny, threads=2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert run.summary is not None
+    assert "threads" in (run.path / "events.log").read_text()

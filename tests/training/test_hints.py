@@ -98,6 +98,14 @@ def test_the_error_of_hints_falls_and_then_the_labels_are_learnt(
     assert lines[5]["lr"] < lines[6]["lr"] > lines[-1]["lr"]  # each stage goes through the schedule
 
 
+def test_each_stage_goes_through_all_steps_of_the_schedule(
+    tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig]
+) -> None:
+    config = replace(student(hint_epochs=2), epochs=6, schedule=ScheduleConfig("multistep", 0.1, (2, 4)))
+    rates = [line["lr"] for line in train(config, tmp_path / "run", dataset=images).metrics]
+    assert rates == pytest.approx([0.01, 0.001, 0.01, 0.01, 0.001, 0.0001])
+
+
 @pytest.mark.parametrize("steps", [2, 7, 8, 9, 13])  # 4 steps an epoch; two epochs of hints
 def test_a_killed_run_goes_on_to_the_same_bits(
     steps: int, tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig], stop_after: Any
