@@ -17,7 +17,6 @@ from verydeep.experiments import (
     score_lines,
     variation_verdict,
 )
-from verydeep.experiments._recipes import read_recipe
 from verydeep.models import create_model
 from verydeep.training import Interrupt
 
@@ -44,10 +43,10 @@ def test_the_papers_steps_shrink_with_the_epochs() -> None:
     assert MNIST.config(steps, 1).schedule.milestones == (1,)
 
 
-def test_the_recipe_that_came_of_a_study_is_measured_as_it_is_but_on_validation_data() -> None:
-    (fast,) = MNIST.chosen("fast")
-    config, file = MNIST.config(fast, 30), read_recipe("highway-mnist-16", "fast")
-    assert config == replace(file, data=replace(file.data, validation="paper"), evaluate_test=False)
+def test_the_combination_is_varied_in_turn() -> None:
+    combined, dropped = (MNIST.config(variation, 30) for variation in MNIST.chosen("combined,combined-dropout-x-0.5"))
+    assert (combined.optim.lr, combined.label_smoothing, combined.model.gate_bias) == (0.1, 0.1, -2.0)
+    assert dropped == replace(combined, model=replace(combined.model, dropout=0.5))
 
 
 def test_variations_are_chosen_by_name() -> None:

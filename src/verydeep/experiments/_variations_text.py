@@ -7,16 +7,18 @@ from statistics import mean, stdev, variance
 
 from verydeep.config import to_dict
 from verydeep.experiments._recipes import read_recipe
-from verydeep.experiments._variations import BASE, STUDIES
+from verydeep.experiments._variations import BASE, COMBINED, STUDIES
 from verydeep.experiments._variations_run import Scores
 from verydeep.search import dotted
 
 _HEAD = """# What helps a recipe of a tenth of the epochs
 
-Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base. The
-accuracy is that of validation images held out of the training set, after the last epoch; the test set was not looked
-at. A change *helped* or *hurt* if it moved the mean by more than two standard errors, with the spread of seeds pooled
-over all changes; with many changes, about one in twenty would by chance."""
+Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base or
+in the combination of what seemed to help. The accuracy is that of validation images held out of the training set, after
+the last epoch; the test set was not looked at. A change *helped* or *hurt* if it moved the mean by more than two
+standard errors, with the spread of seeds pooled over all changes; with many changes, about one in twenty would by
+chance."""
+_TABLE = ("| change | seeds | validation accuracy % | difference | verdict |", "|---|---|---|---|---|")
 _CLEAR = 2.0  # standard errors
 
 
@@ -27,11 +29,17 @@ def recipe_page(folder: Path) -> str:
         parts += [f"## {study.title}", f"The base: {study.words}."]
         lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
         for epochs in lengths:
-            parts += [f"### {epochs} epochs", "\n".join(score_lines(Scores(folder, study, epochs)))]
+            scores = Scores(folder, study, epochs)
+            parts += [f"### {epochs} epochs", *_tables(scores)]
         if not lengths:
             parts.append("Not yet run.")
         parts += [f"### What configs/fast/{study.row}.toml changes", "\n".join(recipe_lines(study.row))]
     return "\n\n".join(parts) + "\n"
+
+
+def _tables(scores: Scores) -> list[str]:
+    tables = ("\n".join(score_lines(scores, reference)) for reference in (BASE, COMBINED))
+    return [table for table in tables if table]
 
 
 def recipe_lines(row: str) -> list[str]:
@@ -42,23 +50,22 @@ def recipe_lines(row: str) -> list[str]:
     return ["| setting | paper | fast |", "|---|---|---|", *lines]
 
 
-def score_lines(scores: Scores) -> list[str]:
-    """The table of one study at one length, the best first."""
-    lines = ["| change | seeds | validation accuracy % | difference to the base | verdict |", "|---|---|---|---|---|"]
-    base, spread = scores.accuracies(BASE), pooled_spread(scores.accuracies(name) for name in scores.found)
+def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
+    """The table of what is compared with one reference at one length, the best first; empty if nothing was trained."""
+    base, spread = scores.accuracies(reference), pooled_spread(scores.accuracies(name) for name in scores.found)
     rows = []
-    for variation in scores.study.variations:
+    for variation in [variation for variation in scores.study.variations if variation.reference == reference]:
         values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
         if lost:
             rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", "hurt"]))
         elif values:
             std = f" ± {100 * stdev(values):.2f}" if len(values) > 1 else ""
             cells = [variation.words, str(len(values)), f"{100 * mean(values):.2f}{std}"]
-            if variation.name != BASE and base:
+            if variation.name != reference and base:
                 cells += [f"{100 * (mean(values) - mean(base)):+.2f}", verdict(values, base, spread)]
             rows.append((mean(values), [*cells, "", ""][:5]))
     rows.sort(key=lambda row: -row[0])
-    return lines + [f"| {' | '.join(cells)} |" for _, cells in rows]
+    return [*_TABLE, *(f"| {' | '.join(cells)} |" for _, cells in rows)] if rows else []
 
 
 def pooled_spread(groups: Iterable[list[float]]) -> float | None:
