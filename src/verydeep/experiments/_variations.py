@@ -124,10 +124,13 @@ MNIST = Study(
         *_combination(
             "learning rate 0.1, label smoothing 0.1, gate bias -2",
             {"optim.lr": 0.1, "label_smoothing": 0.1, "model.gate_bias": -2.0},
-            *_each("model.dropout", "dropout x", 0.5, 1.0),
+            *_each("model.dropout", "dropout x", 0.5),
+            *_each("data.augment.pad", "translation", 0, 1),
             *_each("optim.weight_decay", "weight decay", 0.001),
-            Variation("both", "dropout x 0.5, weight decay 0.001",
-                      {"model.dropout": 0.5, "optim.weight_decay": 0.001}),
+            *_each("label_smoothing", "label smoothing", 0.0),
+            *(Variation(f"translation-{pad}-dropout-{factor:g}", f"translation {pad} and dropout x {factor:g}",
+                        {"data.augment.pad": pad, "model.dropout": factor})
+              for pad, factor in ((0, 0.5), (0, 1.0), (1, 0.5))),
         ),
     ),
 )  # fmt: skip
