@@ -148,6 +148,8 @@ CIFAR = Study(
         *_each("optim.weight_decay", "weight decay", 0.0, 0.0002, 0.001),
         *_each("data.augment.pad", "translation", 0, 2, 8),
         Variation("no-mirror", "no mirroring", {"data.augment.mirror": False}),
+        *_each("optim.clip", "gradient at most", 1.0),
+        Variation("clip-rate-0.2", "gradient at most 1 and learning rate 0.2", {"optim.clip": 1.0, "optim.lr": 0.2}),
     ),
 )  # fmt: skip
 STUDIES = {study.name: study for study in (MNIST, CIFAR)}
