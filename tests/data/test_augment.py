@@ -1,10 +1,13 @@
+import math
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, crop_and_mirror
+from verydeep.data import Augment, crop_and_mirror, turn
 from verydeep.errors import UserError
 
 
@@ -39,14 +42,43 @@ def test_an_augment_call_does_what_its_draws_say() -> None:
     x = torch.randint(0, 256, (20, 3, 6, 6), dtype=torch.uint8)
     augment = Augment(pad=2, mirror=True)
     moves = augment.draw(20, torch.Generator().manual_seed(3))
-    top, left, mirrored = moves.unbind(1)
+    top, left, mirrored, angle, factor = moves.unbind(1)
     assert torch.equal(augment(x, moves), slow(x, top, left, mirrored, 2))
+    assert torch.equal(angle, torch.zeros(20))
+    assert torch.equal(factor, torch.ones(20))
+
+
+def test_images_are_turned_and_changed_in_size_about_their_middle() -> None:
+    x = torch.randn(2, 3, 6, 6)
+    none, right = torch.zeros(2), torch.full((2,), math.pi / 2)
+    one = torch.ones(2)
+    torch.testing.assert_close(turn(x, none, one), x)
+    torch.testing.assert_close(turn(x, right, one), x.rot90(1, (2, 3)))
+    torch.testing.assert_close(turn(x, 2 * right, one), x.rot90(2, (2, 3)))
+    block = torch.zeros(1, 1, 4, 8)
+    block[:, :, 1:3, 3:5] = 1
+    larger = turn(block, none[:1], 2 * one[:1])
+    assert larger[0, 0, :, 2:6].min() > 0
+    assert larger.sum() == pytest.approx(4 * block.sum().item(), rel=0.3)
+    upright = turn(block, right[:1], one[:1])  # the middle stays where it is, however long the sides are
+    torch.testing.assert_close(upright, block)
+
+
+def test_draws_of_angles_and_sizes_are_even_and_leave_the_others_as_they_were() -> None:
+    plain = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
+    moves = Augment(pad=2, mirror=True, rotate=90, scale=0.2).draw(10_000, torch.Generator().manual_seed(0))
+    assert torch.equal(moves[:, :3], plain[:, :3])
+    angle, factor = moves[:, 3], moves[:, 4]
+    assert (angle.min().item(), angle.max().item()) == pytest.approx((-math.pi / 2, math.pi / 2), rel=0.01)
+    assert (factor.min().item(), factor.max().item()) == pytest.approx((0.8, 1.2), rel=0.01)
+    assert angle.mean().abs() < 0.05
+    assert moves[:, 3:].T.corrcoef()[0, 1].abs() < 0.05
 
 
 def test_draws_reach_every_offset_evenly_and_mirror_half() -> None:
     moves = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
     for column in (0, 1):
-        assert torch.bincount(moves[:, column], minlength=5).tolist() == pytest.approx([2000] * 5, rel=0.1)
+        assert torch.bincount(moves[:, column].long(), minlength=5).tolist() == pytest.approx([2000] * 5, rel=0.1)
     assert moves[:, 2].sum().item() == pytest.approx(5000, rel=0.1)
     assert moves[:, :2].double().T.corrcoef()[0, 1].abs() < 0.05
 
@@ -63,6 +95,11 @@ def test_without_pad_and_mirror_nothing_changes() -> None:
     assert torch.equal(augment(x, augment.draw(4, torch.Generator())), x)
 
 
-def test_a_negative_pad_is_refused() -> None:
-    with pytest.raises(UserError, match="pad must be 0 or more"):
-        Augment(pad=-1)
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"pad": -1}, "pad must be 0 or more"), ({"rotate": 181.0}, "0 to 180 degrees"), ({"rotate": math.nan}, "degrees"),
+     ({"scale": 1.0}, "scale must be from 0 to below 1")],
+)  # fmt: skip
+def test_impossible_settings_are_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        Augment(**wrong)

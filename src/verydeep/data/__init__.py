@@ -1,7 +1,7 @@
 """Datasets as tensors: the paper's image sets and the user's own; preprocessing, augmentation and batches."""
 
 from verydeep.data._arrays import ArrayPreparation
-from verydeep.data._augment import Augment, crop_and_mirror
+from verydeep.data._augment import Augment, crop_and_mirror, turn
 from verydeep.data._batches import Batches
 from verydeep.data._columns import TablePreparation
 from verydeep.data._config import DataConfig
@@ -26,4 +26,5 @@ __all__ = [
     "load_split",
     "per_pixel_mean",
     "scale",
+    "turn",
 ]

@@ -1,9 +1,11 @@
-"""Translation and mirroring, the paper's augmentation for CIFAR, vectorised over the batch.
+"""Translation and mirroring, the paper's augmentation for CIFAR, rotation and scaling, vectorised over the batch.
 
-Chance and work are kept apart: `Augment.draw` decides what happens to each sample, from a generator; `crop_and_mirror`
-does it and is a pure function. So a batch can be split over processes, or an epoch resumed, with the same result.
+Chance and work are kept apart: `Augment.draw` decides what happens to each sample, from a generator; `turn` and
+`crop_and_mirror` do it and are pure functions. So a batch can be split over processes, or an epoch resumed, with the
+same result.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -20,27 +22,67 @@ class Augment:
     Attributes:
         pad: Zeros added on every side before an image-sized crop is taken at random; the paper's CIFAR networks use 8.
         mirror: Whether half of the images are mirrored left to right.
+        rotate: Turned about the middle by up to so many degrees, either way.
+        scale: Made larger or smaller by up to this share: 0.1 is from 0.9 to 1.1 times the size.
     """
 
     pad: int = 0
     mirror: bool = False
+    rotate: float = 0.0
+    scale: float = 0.0
 
     def __post_init__(self) -> None:
         if self.pad < 0:
             raise UserError(f"augment: pad must be 0 or more, got {self.pad}")
+        if not 0 <= self.rotate <= 180:
+            raise UserError(f"augment: rotate must be from 0 to 180 degrees, got {self.rotate:g}")
+        if not 0 <= self.scale < 1:
+            raise UserError(f"augment: scale must be from 0 to below 1, got {self.scale:g}")
 
     def __bool__(self) -> bool:
-        return self.pad > 0 or self.mirror
+        return self.pad > 0 or self.mirror or self._turns
+
+    @property
+    def _turns(self) -> bool:
+        return self.rotate > 0 or self.scale > 0
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """Offsets from the top and the left, and whether to mirror, for `count` images: int64, `(count, 3)`."""
+        """What happens to `count` images, float64, `(count, 5)`.
+
+        Offsets from the top and the left, whether to mirror (0 or 1), the angle in radians, and the factor on the size.
+        """
         highest = torch.tensor([2 * self.pad + 1, 2 * self.pad + 1, 2 if self.mirror else 1])
-        return (torch.rand(count, 3, generator=generator, dtype=torch.float64) * highest).long()
+        moves = torch.rand(count, 3, generator=generator, dtype=torch.float64).mul_(highest).floor_()
+        turns = torch.zeros(count, 2, dtype=torch.float64)
+        if self._turns:
+            most = torch.tensor([math.radians(self.rotate), self.scale], dtype=torch.float64)
+            turns = torch.rand(count, 2, generator=generator, dtype=torch.float64).mul_(2).sub_(1).mul_(most)
+        turns[:, 1] += 1
+        return torch.cat([moves, turns], 1)
 
     def __call__(self, x: Tensor, moves: Tensor) -> Tensor:
-        """The images `x` `(n, c, h, w)`, each cropped and mirrored as its row of `moves` says."""
-        top, left, mirrored = moves.to(x.device).unbind(1)
-        return crop_and_mirror(x, top, left, mirrored.bool(), self.pad)
+        """The images `x` `(n, c, h, w)`, each varied as its row of `moves` says."""
+        top, left, mirrored, angle, factor = moves.to(x.device).unbind(1)
+        if self._turns:
+            x = turn(x, angle, factor)
+        return crop_and_mirror(x, top.long(), left.long(), mirrored.bool(), self.pad)
+
+
+def turn(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:
+    """Turn every image about its middle and change its size; between pixels values are mixed, outside they are zero.
+
+    Args:
+        x: Images, `(n, c, h, w)`.
+        angle: By how much, in radians; counter-clockwise as people see images, `(n,)`.
+        factor: How many times larger, `(n,)`.
+    """
+    height, width = x.shape[2:]
+    cos, sin, none = angle.cos() / factor, angle.sin() / factor, torch.zeros_like(angle)
+    # Where each pixel comes from, in coordinates from -1 to 1 along both sides, however long they are.
+    rows = ((cos, -sin * height / width, none), (sin * width / height, cos, none))
+    maps = torch.stack([torch.stack(row, 1) for row in rows], 1).float()
+    pixels = F.affine_grid(maps, list(x.shape), align_corners=False)
+    return F.grid_sample(x.float(), pixels, align_corners=False).to(x.dtype)
 
 
 def crop_and_mirror(x: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, pad: int) -> Tensor:

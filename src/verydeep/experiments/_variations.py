@@ -131,6 +131,8 @@ MNIST = Study(
             *(Variation(f"translation-{pad}-dropout-{factor:g}", f"translation {pad} and dropout x {factor:g}",
                         {"data.augment.pad": pad, "model.dropout": factor})
               for pad, factor in ((0, 0.5), (0, 1.0), (1, 0.5))),
+            Variation("turned", "translation 1, rotation by up to 10 degrees, scaling by up to 0.1",
+                      {"data.augment.pad": 1, "data.augment.rotate": 10.0, "data.augment.scale": 0.1}),
         ),
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from verydeep.config import to_dict
+from verydeep.config import from_dict, to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.experiments._tasks import Job, train_jobs
@@ -48,7 +48,7 @@ class Scores:
     def start(self, variation: Variation, config: TrainConfig) -> None:
         """Say what is to be trained; results of other settings are refused."""
         line = self.found.setdefault(variation.name, {"config": to_dict(config), "seeds": {}})
-        if line["config"] != to_dict(config):
+        if from_dict(TrainConfig, line["config"], f"{self.file}: {variation.name}") != config:
             words = "was measured with other settings; take it out of there to measure it again"
             raise UserError(f"{self.file}: '{variation.name}' {words}")
 
