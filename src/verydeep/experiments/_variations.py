@@ -75,6 +75,11 @@ def _each(field: str, words: str, *values: float) -> list[Variation]:
     return [Variation(f"{words.replace(' ', '-')}-{value:g}", f"{words} {value:g}", {field: value}) for value in values]
 
 
+def _clipped(*rates: float) -> list[Variation]:
+    words = "gradient at most 1 and learning rate"
+    return [Variation(f"clip-rate-{lr:g}", f"{words} {lr:g}", {"optim.clip": 1.0, "optim.lr": lr}) for lr in rates]
+
+
 def _combination(words: str, settings: Settings, *changes: Variation) -> list[Variation]:
     """Several changes of the base together, and further changes one by one."""
     further = [
@@ -131,6 +136,7 @@ MNIST = Study(
             *(Variation(f"translation-{pad}-dropout-{factor:g}", f"translation {pad} and dropout x {factor:g}",
                         {"data.augment.pad": pad, "model.dropout": factor})
               for pad, factor in ((0, 0.5), (0, 1.0), (1, 0.5))),
+            *_clipped(0.2, 0.4),
             Variation("turned", "translation 1, rotation by up to 10 degrees, scaling by up to 0.1",
                       {"data.augment.pad": 1, "data.augment.rotate": 10.0, "data.augment.scale": 0.1}),
         ),
@@ -151,7 +157,7 @@ CIFAR = Study(
         *_each("data.augment.pad", "translation", 0, 2, 8),
         Variation("no-mirror", "no mirroring", {"data.augment.mirror": False}),
         *_each("optim.clip", "gradient at most", 1.0),
-        Variation("clip-rate-0.2", "gradient at most 1 and learning rate 0.2", {"optim.clip": 1.0, "optim.lr": 0.2}),
+        *_clipped(0.2, 0.4, 0.8),
     ),
 )  # fmt: skip
 STUDIES = {study.name: study for study in (MNIST, CIFAR)}
