@@ -113,6 +113,9 @@ _SHARED = [
     *_each("model.gate_bias", "gate bias", -2.0),
 ]
 
+_TURNED = "translation 1, rotation by up to 10 degrees, scaling by up to 0.1"
+_TURN: Settings = {"data.augment.pad": 1, "data.augment.rotate": 10.0, "data.augment.scale": 0.1}
+
 MNIST = Study(
     "mnist",
     "MNIST, highway-mnist-16: trained on 50,000 images, validated on 10,000",
@@ -137,8 +140,9 @@ MNIST = Study(
                         {"data.augment.pad": pad, "model.dropout": factor})
               for pad, factor in ((0, 0.5), (0, 1.0), (1, 0.5))),
             *_clipped(0.2, 0.4),
-            Variation("turned", "translation 1, rotation by up to 10 degrees, scaling by up to 0.1",
-                      {"data.augment.pad": 1, "data.augment.rotate": 10.0, "data.augment.scale": 0.1}),
+            Variation("turned", _TURNED, _TURN),
+            *(Variation(f"turned-{clipped.name}", f"{_TURNED}, {clipped.words}", _TURN | clipped.settings)
+              for clipped in _clipped(0.2, 0.4)),
         ),
     ),
 )  # fmt: skip
