@@ -161,7 +161,15 @@ CIFAR = Study(
         *_each("data.augment.pad", "translation", 0, 2, 8),
         Variation("no-mirror", "no mirroring", {"data.augment.mirror": False}),
         *_each("optim.clip", "gradient at most", 1.0),
-        *_clipped(0.2, 0.4, 0.8),
+        *_clipped(0.4),
+        *_combination(
+            "gradient at most 1, learning rate 0.2",
+            {"optim.clip": 1.0, "optim.lr": 0.2},
+            *_each("label_smoothing", "label smoothing", 0.1),
+            *_each("optim.weight_decay", "weight decay", 0.0002),
+            *_each("model.dropout", "dropout x", 0.5),
+            *_each("optim.momentum", "momentum", 0.95),
+        ),
     ),
 )  # fmt: skip
 STUDIES = {study.name: study for study in (MNIST, CIFAR)}

@@ -51,10 +51,12 @@ def recipe_lines(row: str) -> list[str]:
 
 
 def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
-    """The table of what is compared with one reference at one length, the best first; empty if nothing was trained."""
+    """The table of what is compared with one reference at one length, the best first; empty if there is nothing to compare."""
     base, spread = scores.accuracies(reference), pooled_spread(scores.accuracies(name) for name in scores.found)
     rows = []
-    for variation in [variation for variation in scores.study.variations if variation.reference == reference]:
+    for variation in scores.study.variations:
+        if variation.reference != reference and variation.name != COMBINED:  # which is compared with both
+            continue
         values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
         if lost:
             rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", "hurt"]))
@@ -65,7 +67,7 @@ def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
                 cells += [f"{100 * (mean(values) - mean(base)):+.2f}", verdict(values, base, spread)]
             rows.append((mean(values), [*cells, "", ""][:5]))
     rows.sort(key=lambda row: -row[0])
-    return [*_TABLE, *(f"| {' | '.join(cells)} |" for _, cells in rows)] if rows else []
+    return [*_TABLE, *(f"| {' | '.join(cells)} |" for _, cells in rows)] if len(rows) > 1 else []
 
 
 def pooled_spread(groups: Iterable[list[float]]) -> float | None:
