@@ -51,7 +51,7 @@ def recipe_lines(row: str) -> list[str]:
 
 
 def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
-    """The table of what is compared with a reference at one length, the best first; empty without anything to compare."""
+    """The table of what is compared with a reference at one length, the best first; empty if it would have one line."""
     base, spread = scores.accuracies(reference), pooled_spread(scores.accuracies(name) for name in scores.found)
     rows = []
     for variation in scores.study.variations:
