@@ -384,10 +384,13 @@ def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pyt
 
 _WORDS = {
     "data.augment.pad": "translat",
+    "data.augment.rotate": "rotated",
+    "data.augment.scale": "scaled",
     "label_smoothing": "smoothed labels",
     "model.dropout": "dropout",
     "model.gate_bias": "gate bias",
     "optim.classifier_decay": "on the classifier",
+    "optim.clip": "clipped gradients",
     "optim.lr": "learning rate",
     "optim.nesterov": "Nesterov",
     "optim.weight_decay": "weight decay",
