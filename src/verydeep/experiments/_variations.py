@@ -166,7 +166,7 @@ CIFAR = Study(
             "gradient at most 1, learning rate 0.2",
             {"optim.clip": 1.0, "optim.lr": 0.2},
             *_each("label_smoothing", "label smoothing", 0.1),
-            *_each("optim.weight_decay", "weight decay", 0.0002),
+            *_each("optim.weight_decay", "weight decay", 0.0002, 0.001),
             *_each("model.dropout", "dropout x", 0.5),
             *_each("optim.momentum", "momentum", 0.95),
         ),
