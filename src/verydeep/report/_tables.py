@@ -43,7 +43,7 @@ def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, the
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
             plain_axes(axes)
             if networks:
-                name_curves(axes, "lower right")
+                name_curves(axes)
             else:
                 axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=look.ink)
     return figure
