@@ -150,6 +150,12 @@ def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path
     assert "| 99.61 | not trained here |" in tables_lines("table1", [])[-1]
 
 
+@pytest.mark.parametrize(("last", "said"), [(0.9925, "| 99.25; 0.29 short |"), (0.9954, "| 99.54 |")])
+def test_a_row_says_when_it_falls_short_of_the_published_mean(last: float, said: str, tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-mnist-32", [curve([0.5] * 29 + [last], status="trained")])
+    assert said in row(tmp_path, "highway-mnist-32")
+
+
 def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
     made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
     wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min a seed on this machine"

@@ -19,13 +19,11 @@ the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred
 weight decay, dropout, smoothing of labels, averaging, gate bias and augmentation. The files in `configs/` say what was
 inferred and changed. Times are of training and measuring together."""
 _LOG = """What the authors' published log says of the test accuracy, in percent, after an epoch, and our first run of
-their recipe as far as it has got. {}"""
+their recipe as far as it has got.
+They took the images in the same order in every epoch"""
 _LOGS = {
-    "table1": _LOG.format("They took the images in the same order in every epoch, we shuffle."),
-    "table3": _LOG.format(
-        "They took the images in the same order in\nevery epoch and their first layer started from N(0, 1); we "
-        "shuffle, and start it like the others."
-    ),
+    "table1": f"{_LOG}, we shuffle.",
+    "table3": f"{_LOG} and their first layer started from N(0, 1); we shuffle,\nand start it like the others.",
 }
 _FIGURES = (("2", ("figure2",)), ("3", ("figure3-mnist", "figure3-cifar100")), ("4", ("figure4",)))
 

@@ -55,7 +55,7 @@ def _cells(result: TableResult) -> tuple[str, ...]:
 
 def _accuracy(result: TableResult, trained: Sequence[Curve], curves: Sequence[Curve]) -> str:
     """Of the runs that have ended, else of those under way, and what became of the others."""
-    parts = [_reached(trained)]
+    parts = [_reached(trained), _short(result, trained)]
     under_way = [curve for curve in curves if curve.status == "training"]
     if not trained and under_way:
         shown = _furthest(under_way)
@@ -77,6 +77,15 @@ def _furthest(curves: Sequence[Curve]) -> list[Curve]:
 
 def _reached(curves: Sequence[Curve]) -> str:
     return best_mean_std([accuracy for curve in curves if (accuracy := curve.accuracy) is not None])
+
+
+def _short(result: TableResult, curves: Sequence[Curve]) -> str:
+    """By how much our mean is below the published one, if it is."""
+    ours, published = [accuracy for curve in curves if (accuracy := curve.accuracy) is not None], result.entry.accuracy
+    if not ours or published is None or result.trial:
+        return ""
+    missing = round(100 * published, 2) - round(100 * mean(ours), 2)
+    return f"{missing:.2f} short" if missing > 0.001 else ""
 
 
 def partly(result: TableResult, curves: Sequence[Curve]) -> str:
