@@ -30,6 +30,7 @@ bench: .venv/installed-dev
 	$(BIN)/verydeep bench
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/conv_speed.py
 	$(BIN)/python benchmarks/lesions.py
 
 results: .venv/installed-dev

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _loop import make_trainer, random_images, train_steps
 from _result import write_result
 from torch import Tensor
 
-from verydeep.data import DataConfig, Dataset, Split
+from verydeep.data import DataConfig, Dataset
 from verydeep.models import MLP
-from verydeep.training import Bar, ModelConfig, OptimConfig, Run, TrainConfig, World, make_model
-from verydeep.training._interrupt import Interrupt
-from verydeep.training._loop import Trainer
+from verydeep.training import Bar, ModelConfig, OptimConfig, TrainConfig, make_model
 from verydeep.training._optim import make_optimiser
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "step-overhead.json"
@@ -39,23 +38,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def dataset() -> Dataset:
-    x, y = torch.rand(SAMPLES, 1, 28, 28), torch.randint(0, 10, (SAMPLES,))
-    return Dataset("random", Split(x, y), None, Split(x[:100], y[:100]), tuple("0123456789"))
-
-
 def bare_loop(model: MLP, optimiser: torch.optim.Optimizer, batches: list[tuple[Tensor, Tensor]]) -> None:
     for x, y in batches:
         optimiser.zero_grad()
         model.descend(x, y, 1 / len(y))
         optimiser.step()
-
-
-def real_loop(trainer: Trainer, epoch: int) -> None:
-    """The last steps of an epoch, so that what an epoch begins with (its order of samples) counts fully too."""
-    trainer.position.epoch, trainer.position.batch = epoch, len(trainer.batches) - STEPS
-    assert trainer.train_epoch(Interrupt())
-    assert trainer.position.batch == len(trainer.batches)
 
 
 def measure(data: Dataset, folder: str) -> dict[str, Any]:
@@ -64,9 +51,7 @@ def measure(data: Dataset, folder: str) -> dict[str, Any]:
     )
     torch.set_num_threads(1)
     report = Bar()
-    trainer = Trainer(
-        Run(Path(folder), config), make_model(config, data), data, World(0, 1, torch.device("cpu")), report
-    )
+    trainer = make_trainer(config, data, folder, report)
     report.start(trainer.run, trainer.position, len(trainer.batches))
     bare = make_model(config, data)
     assert isinstance(bare, MLP)
@@ -74,7 +59,10 @@ def measure(data: Dataset, folder: str) -> dict[str, Any]:
     times: dict[str, list[float]] = {"real": [], "bare": []}
     for repeat in range(REPEATS + 1):
         batches = list(trainer.batches.epoch(repeat, len(trainer.batches) - STEPS))
-        works = {"real": lambda: real_loop(trainer, repeat), "bare": lambda: bare_loop(bare, optimiser, batches)}  # noqa: B023
+        works = {
+            "real": lambda: train_steps(trainer, repeat, STEPS),  # noqa: B023
+            "bare": lambda: bare_loop(bare, optimiser, batches),  # noqa: B023
+        }
         for name in ("real", "bare") if repeat % 2 else ("bare", "real"):
             start = time.process_time()
             works[name]()
@@ -99,7 +87,7 @@ def summary(times: dict[str, list[float]]) -> dict[str, Any]:
 
 def main() -> None:
     torch.manual_seed(0)
-    data, stdout = dataset(), sys.stdout
+    data, stdout = random_images(SAMPLES, (1, 28, 28), 10), sys.stdout
     sys.stdout = Terminal()
     with tempfile.TemporaryDirectory() as folder:
         measured = measure(data, folder)

@@ -1,0 +1,27 @@
+"""The trainer's own loop on random images, for as many steps as a measurement wants."""
+
+from pathlib import Path
+
+import torch
+
+from verydeep.data import Dataset, Split
+from verydeep.training import Report, Run, TrainConfig, World, make_model
+from verydeep.training._interrupt import Interrupt
+from verydeep.training._loop import Trainer
+
+
+def random_images(samples: int, shape: tuple[int, ...], classes: int) -> Dataset:
+    x, y = torch.rand(samples, *shape), torch.randint(0, classes, (samples,))
+    names = tuple(str(number) for number in range(classes))
+    return Dataset("random", Split(x, y), None, Split(x[:100], y[:100]), names)
+
+
+def make_trainer(config: TrainConfig, data: Dataset, folder: str, report: Report) -> Trainer:
+    return Trainer(Run(Path(folder), config), make_model(config, data), data, World(0, 1, torch.device("cpu")), report)
+
+
+def train_steps(trainer: Trainer, epoch: int, steps: int) -> None:
+    """The last steps of an epoch, so that what an epoch begins with (its order of samples) counts fully too."""
+    trainer.position.epoch, trainer.position.batch = epoch, len(trainer.batches) - steps
+    assert trainer.train_epoch(Interrupt())
+    assert trainer.position.batch == len(trainer.batches)
