@@ -43,6 +43,15 @@ def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture
     [
         (["modles"], "unknown command 'modles'; did you mean 'models'?"),
         (["models", "higway-a"], "unknown model 'higway-a'; did you mean 'highway-a'?"),
+        (["models", "--jsn"], "unrecognized options: --jsn; did you mean --json? (see verydeep models --help)"),
+        (["models", "a", "b"], "unrecognized options: b (see verydeep models --help)"),
+        (["train", "--epochs", "x"], "--epochs must be a whole number, not 'x' (see verydeep train --help)"),
+        (["train", "--epochs=1.5"], "--epochs must be a whole number, not '1.5' (see verydeep train --help)"),
+        (["train", "--optim.lr", "hint"], "--optim.lr must be a number, not 'hint' (see verydeep train --help)"),
+        (["search", "show"], "missing: STUDY (see verydeep search show --help)"),
+        (["export", "run"], "missing: --onnx FILE (see verydeep export --help)"),
+        (["data"], "expected one of {list, get, check, show} (see verydeep data --help)"),
+        (["train", "--resume"], "missing value for argument '--resume'. Expected 1 values (see verydeep train --help)"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(
@@ -52,13 +61,14 @@ def test_mistakes_get_one_line_and_exit_code_2(
     assert capsys.readouterr().err == f"verydeep: {words}\n"
 
 
-def test_an_unknown_option_exits_with_2() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "verydeep", "models", "--jsn"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "--json" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_a_wrong_choice_is_said_in_a_line_whatever_the_terminals_width(
+    width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    assert main(["reproduce", "table1", "--recipe", "slow"]) == 2
+    words = "invalid choice 'slow' for argument '--recipe'. Expected one of ('fast', 'paper')"
+    assert capsys.readouterr().err == f"verydeep: {words} (see verydeep reproduce --help)\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

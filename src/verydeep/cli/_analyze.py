@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from verydeep.cli._look import name_of_data, share, some_of, weights_so_far
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Analyze:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Analyze, prog="verydeep analyze", args=arguments)
+    options = read_options(Analyze, "analyze", arguments)
     parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
     import torch
 

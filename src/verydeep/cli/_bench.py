@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Bench:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Bench, prog="verydeep bench", args=arguments)
+    options = read_options(Bench, "bench", arguments)
     from verydeep.experiments import bench_table, bench_tasks, limited, load_results
     from verydeep.files import write_whole
     from verydeep.report import plot_bench

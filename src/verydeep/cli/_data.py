@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -151,5 +152,6 @@ Subcommand = (
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
+    subcommand: Any = Subcommand
     description = "List, get, check and show the known datasets."
-    tyro.cli(Subcommand, prog="verydeep data", description=description, args=arguments).run()
+    read_options(subcommand, "data", arguments, description=description).run()

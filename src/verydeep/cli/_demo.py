@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 from verydeep.files import make_folder
 
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.experiments import demo_configs, train_side_by_side
     from verydeep.training import Run, interruptible
 
-    options = tyro.cli(Demo, prog="verydeep demo", args=arguments)
+    options = read_options(Demo, "demo", arguments)
     data = options.data or _data(options.root)
     if data not in ("mnist", "digits"):
         raise UserError(f"the demo's settings are for mnist or digits, not for '{data}'")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.markup import escape
 
+from verydeep.cli._options import read_options
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -43,7 +45,7 @@ class Eval:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Eval, prog="verydeep eval", args=arguments)
+    options = read_options(Eval, "eval", arguments)
     from verydeep.cli._look import drawable, name_of_data
     from verydeep.files import write_whole
     from verydeep.report import plot_confusion

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import tyro
 
+from verydeep.cli._options import read_options
+
 _SAMPLES = 100
 
 
@@ -28,7 +30,7 @@ class Export:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Export, prog="verydeep export", args=arguments)
+    options = read_options(Export, "export", arguments)
     from verydeep.config import to_dict
     from verydeep.data import Batches
     from verydeep.interop import export_onnx

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from verydeep.cli._options import read_options
+
 if TYPE_CHECKING:
     from verydeep.models import ModelInfo
 
@@ -34,7 +36,7 @@ class Models:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    tyro.cli(Models, prog="verydeep models", args=arguments).run()
+    read_options(Models, "models", arguments).run()
 
 
 def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:

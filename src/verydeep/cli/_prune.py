@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Prune:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = tyro.cli(Prune, prog="verydeep prune", args=arguments)
+    options = read_options(Prune, "prune", arguments)
     import torch
 
     from verydeep.cli._look import share, weights_so_far

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from verydeep.cli._options import read_options
+
 if TYPE_CHECKING:
     from verydeep.analysis import Findings
     from verydeep.training import Run
@@ -41,7 +43,7 @@ class Report:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Report, prog="verydeep report", args=arguments)
+    options = read_options(Report, "report", arguments)
     from verydeep.errors import UserError
     from verydeep.report import write_report
     from verydeep.training import Run

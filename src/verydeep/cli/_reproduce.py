@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError, unknown
 
 _TABLES = ("table1", "table2", "table3")
@@ -65,7 +66,7 @@ class Reproduce:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = tyro.cli(Reproduce, prog="verydeep reproduce", args=arguments)
+    options = read_options(Reproduce, "reproduce", arguments)
     _check(options)
     from verydeep.cli._reproduce_fig1 import reproduce_fig1
     from verydeep.cli._reproduce_tables import reproduce_tables

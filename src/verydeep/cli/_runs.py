@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from verydeep.cli._options import read_options
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -32,7 +34,7 @@ class Runs:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = tyro.cli(Runs, prog="verydeep runs", args=arguments)
+    options = read_options(Runs, "runs", arguments)
     from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)

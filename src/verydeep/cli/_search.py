@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError, unknown
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
@@ -72,14 +73,14 @@ class Worker:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     if arguments[:1] == ["worker"]:
-        return _worker(tyro.cli(Worker, prog="verydeep search worker", args=arguments[1:]))
+        return _worker(read_options(Worker, "search worker", arguments[1:]))
     if arguments[:1] in (["show"], ["best"]):
         from verydeep.cli import _search_results
 
         return _search_results.main(arguments)
     if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
         raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a configuration stands alone
-    return _search(tyro.cli(Search, prog="verydeep search", args=arguments, description=(Search.__doc__ or "") + _MORE))
+    return _search(read_options(Search, "search", arguments, description=(Search.__doc__ or "") + _MORE))
 
 
 def _search(options: Search) -> int:

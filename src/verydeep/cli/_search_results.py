@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 from verydeep.files import write_whole
 
@@ -50,9 +51,9 @@ class Best:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     if arguments[0] == "show":
-        _show(tyro.cli(Show, prog="verydeep search show", args=arguments[1:]))
+        _show(read_options(Show, "search show", arguments[1:]))
     else:
-        _best(tyro.cli(Best, prog="verydeep search best", args=arguments[1:]))
+        _best(read_options(Best, "search best", arguments[1:]))
     return 0
 
 

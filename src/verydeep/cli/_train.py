@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 
+from verydeep.cli._options import read_known_options, read_options
 from verydeep.errors import UserError
 from verydeep.training import (
     Interrupted,
@@ -118,14 +119,14 @@ def _several(options: Train | Resume) -> str:
 def parse(arguments: list[str]) -> Train | Resume:
     """The options, on top of the configuration file if there is one."""
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        resumed, others = tyro.cli(Resume, prog="verydeep train", args=arguments, return_unknown_args=True)
+        resumed, others = read_known_options(Resume, "train", arguments)
         if others:
             raise UserError(f"--resume continues a run as it was; it does not take {' '.join(others)}")
         return resumed
     settings = TrainConfig()
     if arguments and not arguments[0].startswith("-"):
         settings = read_config(Path(arguments[0]))
-    options = tyro.cli(Train, prog="verydeep train", args=arguments, default=Train(settings=settings))
+    options = read_options(Train, "train", arguments, default=Train(settings=settings))
     if options.config is not None and arguments[0].startswith("-"):
         raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
     return options
