@@ -11,6 +11,7 @@ from verydeep.errors import UserError
 from verydeep.experiments import (
     STUDIES,
     Scores,
+    Spread,
     VariationStudy,
     pooled_spread,
     recipe_page,
@@ -56,13 +57,14 @@ def test_variations_are_chosen_by_name() -> None:
         MNIST.chosen("linaer")
 
 
-def test_a_difference_counts_when_it_is_more_than_two_standard_errors() -> None:
-    assert pooled_spread([[0.0, 2.0], [1.0, 1.0], [5.0]]) == pytest.approx(1.0)
+def test_a_difference_counts_when_it_is_more_than_chance_gives() -> None:
+    assert pooled_spread([[0.0, 2.0], [1.0, 1.0], [5.0]]) == pytest.approx((1.0, 2))
     assert pooled_spread([[1.0]]) is None
-    base = [0.50, 0.52]
-    assert variation_verdict([0.54, 0.54], base, 0.01) == "helped"
-    assert variation_verdict([0.52, 0.52], base, 0.01) == "no difference"
-    assert variation_verdict([0.40], base, 0.01) == "hurt"
+    base, few, many = [0.50, 0.52], Spread(0.01, 1), Spread(0.01, 20)
+    assert variation_verdict([0.54, 0.54], base, many) == "helped"
+    assert variation_verdict([0.54, 0.54], base, few) == "no difference"  # of two runs alone the spread is hardly known
+    assert variation_verdict([0.52, 0.52], base, many) == "no difference"
+    assert variation_verdict([0.40], base, many) == "hurt"
     assert variation_verdict([0.40], base, None) == "one seed says nothing"
 
 

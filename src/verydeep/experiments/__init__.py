@@ -21,7 +21,7 @@ from verydeep.experiments._tables_run import Tables
 from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
 from verydeep.experiments._variations import STUDIES, Study, Variation
 from verydeep.experiments._variations_run import Scores, VariationStudy
-from verydeep.experiments._variations_text import pooled_spread, recipe_page, score_lines
+from verydeep.experiments._variations_text import Spread, pooled_spread, recipe_page, score_lines
 from verydeep.experiments._variations_text import verdict as variation_verdict
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Results",
     "Row",
     "Scores",
+    "Spread",
     "Stage",
     "Step",
     "Study",

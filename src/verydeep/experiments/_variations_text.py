@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean, stdev, variance
+from typing import NamedTuple
 
 from verydeep.config import to_dict
 from verydeep.experiments._recipes import read_recipe
@@ -15,11 +16,23 @@ _HEAD = """# What helps a recipe of a tenth of the epochs
 
 Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base or
 in the combination of what seemed to help. The accuracy is that of validation images held out of the training set, after
-the last epoch; the test set was not looked at. A change *helped* or *hurt* if it moved the mean by more than two
-standard errors, with the spread of seeds pooled over all changes; with many changes, about one in twenty would by
-chance."""
+the last epoch; the test set was not looked at. A change *helped* or *hurt* if it moved the mean by more than chance
+does nineteen times in twenty (Student's t), with the spread of seeds pooled over all changes that have several."""
 _TABLE = ("| change | seeds | validation accuracy % | difference | verdict |", "|---|---|---|---|---|")
-_CLEAR = 2.0  # standard errors
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # standard errors by degrees of freedom
+_MANY = 2.2  # for more degrees
+
+
+class Spread(NamedTuple):
+    """How far seeds lie apart.
+
+    Attributes:
+        deviation: Their standard deviation.
+        freedom: From how many degrees of freedom it is known.
+    """
+
+    deviation: float
+    freedom: int
 
 
 def recipe_page(folder: Path) -> str:
@@ -70,18 +83,21 @@ def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
     return [*_TABLE, *(f"| {' | '.join(cells)} |" for _, cells in rows)] if len(rows) > 1 else []
 
 
-def pooled_spread(groups: Iterable[list[float]]) -> float | None:
-    """The standard deviation between seeds, from all groups that have several; None if none has."""
+def pooled_spread(groups: Iterable[list[float]]) -> Spread | None:
+    """The spread of all groups that have several seeds; None if none has."""
     several = [values for values in groups if len(values) > 1]
     freedom = sum(len(values) - 1 for values in several)
-    return math.sqrt(sum(variance(v) * (len(v) - 1) for v in several) / freedom) if freedom else None
+    if not freedom:
+        return None
+    return Spread(math.sqrt(sum(variance(v) * (len(v) - 1) for v in several) / freedom), freedom)
 
 
-def verdict(values: list[float], base: list[float], spread: float | None) -> str:
+def verdict(values: list[float], base: list[float], spread: Spread | None) -> str:
     """Whether a difference is more than chance."""
     if spread is None:
         return "one seed says nothing"
     difference = mean(values) - mean(base)
-    if abs(difference) <= _CLEAR * spread * math.sqrt(1 / len(values) + 1 / len(base)):
+    errors = _STUDENT[spread.freedom - 1] if spread.freedom <= len(_STUDENT) else _MANY
+    if abs(difference) <= errors * spread.deviation * math.sqrt(1 / len(values) + 1 / len(base)):
         return "no difference"
     return "helped" if difference > 0 else "hurt"
