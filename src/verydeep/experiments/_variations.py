@@ -157,6 +157,7 @@ CIFAR = Study(
         Variation("steps", "the paper's steps: x 0.1 after 50, 75 and 88 %, from 0.025",
                   {"schedule.name": "multistep", "schedule.milestones": (50, 75, 88), "optim.lr": 0.025}),
         *_each("optim.lr", "learning rate", 0.05, 0.2, 0.4),
+        Variation("batch-50-rate-0.05", "batch 50 and learning rate 0.05", {"batch_size": 50, "optim.lr": 0.05}),
         *_each("optim.weight_decay", "weight decay", 0.0, 0.0002, 0.001),
         *_each("data.augment.pad", "translation", 0, 2, 8),
         Variation("no-mirror", "no mirroring", {"data.augment.mirror": False}),
