@@ -245,6 +245,14 @@ def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.
     assert (results / "tables" / "curves.svg").exists()
 
 
+def test_the_readme_has_every_row_that_was_trained_to_the_end() -> None:
+    readme, found = (ROOT / "README.md").read_text(), read_results(ROOT / "results" / "tables")
+    for line in (line for table in TABLES for line in tables_lines(table, found)[2:]):
+        network, data, _, published, ours, recipe, epochs, seeds, *_ = (cell.strip() for cell in line[1:-1].split("|"))
+        if epochs.isdigit():
+            assert f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |" in readme
+
+
 def test_the_page_of_results_is_what_the_results_say() -> None:
     """If it is not: verydeep reproduce all --minutes 0."""
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
