@@ -110,7 +110,7 @@ _SHARED = [
     *_each("model.dropout", "dropout x", 0.5, 1.0),
     *_each("label_smoothing", "label smoothing", 0.1),
     *_each("average", "average half-life", 1.0),
-    *_each("model.gate_bias", "gate bias", -2.0),
+    *_each("model.gate_bias", "gate bias", 0.0, -2.0),
 ]
 
 _TURNED = "translation 1, rotation by up to 10 degrees, scaling by up to 0.1"
