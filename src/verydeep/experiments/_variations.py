@@ -13,7 +13,7 @@ from verydeep.experiments._recipes import read_recipe
 from verydeep.search import Settings, with_settings
 from verydeep.training import TrainConfig
 
-BASE, COMBINED = "base", "combined"
+BASE = "base"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Variation:
         name: Of its runs, and for `--only`.
         words: What is changed.
         settings: The fields that differ from the base.
-        reference: What it is compared with.
+        reference: The variation it changes, and is compared with.
     """
 
     name: str
@@ -80,12 +80,10 @@ def _clipped(*rates: float) -> list[Variation]:
     return [Variation(f"clip-rate-{lr:g}", f"{words} {lr:g}", {"optim.clip": 1.0, "optim.lr": lr}) for lr in rates]
 
 
-def _combination(words: str, settings: Settings, *changes: Variation) -> list[Variation]:
+def _combination(name: str, words: str, settings: Settings, *changes: Variation) -> list[Variation]:
     """Several changes of the base together, and further changes one by one."""
-    further = [
-        Variation(f"{COMBINED}-{change.name}", change.words, settings | change.settings, COMBINED) for change in changes
-    ]
-    return [Variation(COMBINED, f"the combination: {words}", settings, COMBINED), *further]
+    further = [Variation(f"{name}-{each.name}", each.words, settings | each.settings, name) for each in changes]
+    return [Variation(name, f"the combination: {words}", settings), *further]
 
 
 _BASE: Settings = {
@@ -130,6 +128,7 @@ MNIST = Study(
         *_each("optim.weight_decay", "weight decay", 0.0, 0.0005, 0.001),
         *_each("data.augment.pad", "translation", 0, 1, 3),
         *_combination(
+            "combined",
             "learning rate 0.1, label smoothing 0.1, gate bias -2",
             {"optim.lr": 0.1, "label_smoothing": 0.1, "model.gate_bias": -2.0},
             *_each("model.dropout", "dropout x", 0.5),
@@ -164,12 +163,24 @@ CIFAR = Study(
         *_each("optim.clip", "gradient at most", 1.0),
         *_clipped(0.4),
         *_combination(
+            "combined",
             "gradient at most 1, learning rate 0.2",
             {"optim.clip": 1.0, "optim.lr": 0.2},
             *_each("label_smoothing", "label smoothing", 0.1),
             *_each("optim.weight_decay", "weight decay", 0.0002, 0.001),
             *_each("model.dropout", "dropout x", 0.5),
             *_each("optim.momentum", "momentum", 0.95),
+        ),
+        *_combination(
+            "muon",
+            "Muon, learning rate 0.03, decoupled weight decay 0.01",
+            {"optim.name": "muon", "optim.lr": 0.03, "optim.weight_decay": 0.01},
+            *_each("optim.lr", "learning rate", 0.015, 0.06),
+            *_each("label_smoothing", "label smoothing", 0.1),
+            *_each("optim.weight_decay", "weight decay", 0.003, 0.03),
+            *_each("batch_size", "batch", 50),
+            *_each("optim.momentum", "momentum", 0.95),
+            *_each("model.gate_bias", "gate bias", 0.0),
         ),
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from verydeep.config import to_dict
 from verydeep.experiments._recipes import read_recipe
-from verydeep.experiments._variations import BASE, COMBINED, STUDIES
+from verydeep.experiments._variations import BASE, STUDIES
 from verydeep.experiments._variations_run import Scores
 from verydeep.search import dotted
 
@@ -52,7 +52,8 @@ def recipe_page(folder: Path) -> str:
 
 
 def _tables(scores: Scores) -> list[str]:
-    tables = ("\n".join(score_lines(scores, reference)) for reference in (BASE, COMBINED))
+    references = dict.fromkeys(variation.reference for variation in scores.study.variations)
+    tables = ("\n".join(score_lines(scores, reference)) for reference in references)
     return [table for table in tables if table]
 
 
@@ -69,7 +70,7 @@ def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
     base, spread = scores.accuracies(reference), pooled_spread(scores.accuracies(name) for name in scores.found)
     rows = []
     for variation in scores.study.variations:
-        if variation.reference != reference and variation.name != COMBINED:  # which is compared with both
+        if reference not in (variation.name, variation.reference):
             continue
         values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
         if lost:

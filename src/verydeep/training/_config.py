@@ -51,9 +51,9 @@ class OptimConfig:
     """How weights are updated.
 
     Attributes:
-        name: Stochastic gradient descent as in the paper, or Adam (with decoupled weight decay).
+        name: Stochastic gradient descent as in the paper, or Adam or Muon (both with decoupled weight decay).
         lr: Learning rate before the schedule.
-        momentum: Of SGD.
+        momentum: Of SGD and Muon.
         nesterov: Whether momentum is Nesterov's.
         weight_decay: Of weights; biases have none.
         bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
@@ -61,7 +61,7 @@ class OptimConfig:
         clip: Scale gradients down to this norm when they exceed it.
     """
 
-    name: Literal["sgd", "adam"] = "sgd"
+    name: Literal["sgd", "adam", "muon"] = "sgd"
     lr: float = 0.01
     momentum: float = 0.9
     nesterov: bool = False

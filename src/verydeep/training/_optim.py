@@ -8,10 +8,11 @@ from torch import nn
 from verydeep.errors import UserError
 from verydeep.nn import parameter_groups
 from verydeep.training._config import OptimConfig
+from verydeep.training._muon import Muon, matrices_apart, matrix_shapes
 
 
 def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
-    """SGD or Adam over the paper's parameter groups."""
+    """SGD, Adam or Muon over the paper's parameter groups."""
     groups = parameter_groups(
         model,
         config.lr,
@@ -21,9 +22,11 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
     )
     if not groups:
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
-    groups = _merged(groups)
+    groups = matrices_apart(groups) if config.name == "muon" else _merged(groups)
     for group in groups:
         group["base_lr"] = group["lr"]
+    if config.name == "muon":
+        return Muon(groups, config.lr, config.momentum, config.nesterov, matrix_shapes(model))
     fused = all(_fusible(parameter) for group in groups for parameter in group["params"])
     if config.name == "adam":
         return torch.optim.AdamW(groups, config.lr, fused=fused)

@@ -1,0 +1,100 @@
+"""Muon (Jordan et al. 2024): momentum whose every matrix is made orthogonal before it is added to the weights.
+
+A gradient is nearly of low rank: a few directions are large and the rest wait. Made orthogonal, all directions of a
+matrix move at one speed, and so do all layers, however small their gradients. Highway layers learn in fewer epochs so.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from verydeep.nn import HighwayStack, PlainStack
+
+_STEPS, _COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # the authors': singular values end between 0.7 and 1.2
+
+Shape = tuple[int, int, int]
+
+
+class Muon(torch.optim.Optimizer):
+    """Orthogonal updates in groups marked `orthogonal`, momentum in the others; weight decay is decoupled in both.
+
+    Args:
+        groups: As `matrices_apart` makes them.
+        lr: Learning rate: about how far each step turns a matrix, whatever its gradient's size.
+        momentum: Of the gradients.
+        nesterov: Whether momentum is Nesterov's.
+        shapes: Parameters that hold several matrices, by `id`: how many, their rows and their columns. Others are one
+            matrix each, with a row for every output.
+    """
+
+    def __init__(
+        self, groups: list[dict[str, Any]], lr: float, momentum: float, nesterov: bool, shapes: Mapping[int, Shape]
+    ) -> None:
+        defaults = {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": 0.0, "orthogonal": False}
+        super().__init__(groups, defaults)
+        self.shapes = shapes
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One update from the gradients."""
+        for group in self.param_groups:
+            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if group["weight_decay"]:
+                torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+            moves = [self._momentum(parameter, group) for parameter in parameters]
+            if group["orthogonal"]:
+                self._add_orthogonal(parameters, moves, group["lr"])
+            elif parameters:
+                torch._foreach_add_(parameters, moves, alpha=-group["lr"])
+
+    def _momentum(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
+        gradient, state, momentum = parameter.grad, self.state[parameter], group["momentum"]
+        assert gradient is not None
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        velocity: Tensor = state["momentum_buffer"].mul_(momentum).add_(gradient)
+        return gradient.add(velocity, alpha=momentum) if group["nesterov"] else velocity
+
+    def _add_orthogonal(self, parameters: list[Tensor], moves: list[Tensor], lr: float) -> None:
+        """Matrices of one shape are made orthogonal together."""
+        alike: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for parameter, move in zip(parameters, moves, strict=True):
+            matrices = move.reshape(self.shapes.get(id(parameter), (1, len(move), -1)))
+            alike[matrices.shape[1], matrices.shape[2]].append((parameter, matrices))
+        for (rows, columns), pairs in alike.items():
+            updates = orthogonal(torch.cat([matrices for _, matrices in pairs]))
+            speed = lr * max(1.0, rows / columns) ** 0.5
+            for (parameter, _), update in zip(pairs, updates.split([len(m) for _, m in pairs]), strict=True):
+                parameter.add_(update.reshape(parameter.shape), alpha=-speed)
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """The nearest orthogonal matrices, roughly: a polynomial brings all singular values near 1 (Newton-Schulz)."""
+    if matrices.shape[-2] > matrices.shape[-1]:
+        return orthogonal(matrices.mT).mT
+    first, third, fifth = _COEFFICIENTS
+    x = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(_STEPS):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=third, alpha=fifth), x, beta=first)
+    return x
+
+
+def matrices_apart(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The paper's groups with the hidden layers' matrices and filters in one of their own, the first."""
+    found = []
+    for group in groups:
+        matrices = [p for p in group["params"] if group["name"] == "weights" and p.dim() > 1]
+        rest = [p for p in group["params"] if group["name"] != "weights" or p.dim() <= 1]
+        found += [group | {"params": matrices, "orthogonal": True}] if matrices else []
+        found += [group | {"params": rest}] if rest else []
+    return found
+
+
+def matrix_shapes(model: nn.Module) -> dict[int, Shape]:
+    """The parameters that hold several matrices: a stack has one for each map of each layer."""
+    stacks = [module for module in model.modules() if isinstance(module, HighwayStack | PlainStack)]
+    return {id(stack.weight): (stack.depth * stack.maps, stack.width, stack.width) for stack in stacks}
