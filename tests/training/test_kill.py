@@ -28,6 +28,7 @@ loop._LOOK_EVERY = 5  # so that this small set has checkpoints inside an epoch
 CHANGES = {
     "finished": dict(epochs=2),
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
+    "muon": dict(epochs=2, optim=OptimConfig("muon", 0.01)),
     "stopped early": dict(epochs=9, patience=1, optim=OptimConfig(lr=1e-9)),
     "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), explosion=2.0, evaluate_test=False,
                      schedule=ScheduleConfig("one-cycle", warmup=0.9)),
@@ -108,14 +109,14 @@ print(json.dumps({"died": died, "wrong": wrong, "status": status}))
 '''
 
 
-@pytest.mark.parametrize("scenario", ["finished", "adam", "stopped early", "diverged"])
+@pytest.mark.parametrize("scenario", ["finished", "adam", "muon", "stopped early", "diverged"])
 def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", DYING, scenario, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["status"] == ("finished" if scenario == "adam" else scenario)
+    assert found["status"] == ("finished" if scenario in ("adam", "muon") else scenario)
     assert found["wrong"] == []
     touched = " ".join(found["died"])
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "checkpoint/", "summary.json", "events.log"):

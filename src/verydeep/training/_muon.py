@@ -41,14 +41,14 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update from the gradients."""
         for group in self.param_groups:
-            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-            if group["weight_decay"]:
-                torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            moves = [self._momentum(parameter, group) for parameter in parameters]
+            moves = [(p, self._momentum(p, group)) for p in group["params"] if p.grad is not None]
+            for parameter, _ in moves:
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
             if group["orthogonal"]:
-                self._add_orthogonal(parameters, moves, group["lr"])
-            elif parameters:
-                torch._foreach_add_(parameters, moves, alpha=-group["lr"])
+                self._add_orthogonal(moves, group["lr"])
+            else:
+                for parameter, move in moves:
+                    parameter.add_(move, alpha=-group["lr"])
 
     def _momentum(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
         gradient, state, momentum = parameter.grad, self.state[parameter], group["momentum"]
@@ -58,10 +58,10 @@ class Muon(torch.optim.Optimizer):
         velocity: Tensor = state["momentum_buffer"].mul_(momentum).add_(gradient)
         return gradient.add(velocity, alpha=momentum) if group["nesterov"] else velocity
 
-    def _add_orthogonal(self, parameters: list[Tensor], moves: list[Tensor], lr: float) -> None:
+    def _add_orthogonal(self, moves: list[tuple[Tensor, Tensor]], lr: float) -> None:
         """Matrices of one shape are made orthogonal together."""
         alike: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = defaultdict(list)
-        for parameter, move in zip(parameters, moves, strict=True):
+        for parameter, move in moves:
             matrices = move.reshape(self.shapes.get(id(parameter), (1, len(move), -1)))
             alike[matrices.shape[1], matrices.shape[2]].append((parameter, matrices))
         for (rows, columns), pairs in alike.items():
@@ -76,7 +76,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
     if matrices.shape[-2] > matrices.shape[-1]:
         return orthogonal(matrices.mT).mT
     first, third, fifth = _COEFFICIENTS
-    x = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    x: Tensor = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(_STEPS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=third, alpha=fifth), x, beta=first)

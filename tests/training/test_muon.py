@@ -1,0 +1,116 @@
+"""Muon: its updates against the polynomial on singular values, what it makes orthogonal and what not."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack
+from verydeep.training import OptimConfig
+from verydeep.training._muon import Muon, orthogonal
+from verydeep.training._optim import make_optimiser
+
+
+def by_singular_values(matrix: Tensor) -> Tensor:
+    """The same in the plain way: five times a polynomial of every singular value."""
+    u, s, v = torch.linalg.svd(matrix.double(), full_matrices=False)
+    s = s / s.norm()
+    for _ in range(5):
+        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+    found: Tensor = u @ s.diag() @ v
+    return found
+
+
+def gradients(model: nn.Module, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+
+
+@given(rows=st.integers(1, 12), columns=st.integers(1, 12), size=st.floats(1e-4, 1e4), seed=st.integers(0, 999))
+def test_singular_values_become_about_one_whatever_the_size(rows: int, columns: int, size: float, seed: int) -> None:
+    x = size * torch.randn(2, rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    found = orthogonal(x)
+    torch.testing.assert_close(found, torch.stack([by_singular_values(matrix) for matrix in x]))
+    before, after = (torch.linalg.svdvals(matrices) for matrices in (x, found))
+    seen = before / before.norm(dim=-1, keepdim=True) > 0.01  # five steps cannot lift what is almost nothing
+    assert (after[seen] > 0.5).all()
+    assert (after < 1.25).all()
+
+
+def test_nothing_comes_of_nothing() -> None:
+    assert not orthogonal(torch.zeros(1, 3, 4)).any()
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+def test_muon_is_the_textbook_update(nesterov: bool) -> None:
+    config = OptimConfig("muon", 0.1, momentum=0.8, nesterov=nesterov, weight_decay=0.05, bias_lr=2.0)
+    model = nn.Sequential(nn.Linear(3, 7), nn.Linear(7, 5)).double()
+    model.classifier = model[1]
+    optimiser = make_optimiser(model, config)
+    assert isinstance(optimiser, Muon)
+    expected = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    velocity = {name: torch.zeros_like(value) for name, value in expected.items()}
+    for step in range(4):
+        gradients(model, step)
+        optimiser.step()
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is not None
+            velocity[name] = 0.8 * velocity[name] + parameter.grad
+            move = parameter.grad + 0.8 * velocity[name] if nesterov else velocity[name]
+            if name == "0.weight":
+                move = by_singular_values(move) * (7 / 3) ** 0.5
+            bias = name.endswith("bias")
+            kept = 1.0 if bias else 1 - 0.1 * 0.05
+            expected[name] = kept * expected[name] - (0.2 if bias else 0.1) * move
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.detach(), expected[name])
+
+
+def test_filters_are_one_matrix_for_each_map_of_a_layer() -> None:
+    layer = HighwayConv2d(4).double()
+    before = [m.weight.detach().clone() for m in (layer.block, layer.gate)]
+    optimiser = make_optimiser(layer, OptimConfig("muon", 0.1, momentum=0.0))
+    gradients(layer, 0)
+    optimiser.step()
+    for module, old in zip((layer.block, layer.gate), before, strict=True):
+        weight: Any = module.weight
+        move = by_singular_values(weight.grad.flatten(1)).view(weight.shape)
+        torch.testing.assert_close(weight.detach(), old - 0.1 * move)
+
+
+@pytest.mark.parametrize("carry", ["coupled", "independent"])
+def test_a_stack_learns_like_its_layers_one_by_one(carry: Any) -> None:
+    layers = [HighwayLinear(6, carry=carry).double() for _ in range(3)]
+    stack = HighwayStack.from_layers(layers)
+    config = OptimConfig("muon", 0.1, nesterov=True, weight_decay=0.1)
+    optimisers = [make_optimiser(module, config) for module in (stack, nn.Sequential(*layers))]
+    for step in range(3):
+        gradients(stack, step)
+        for layer, weight, bias in zip(layers, stack.weight.grad, stack.bias.grad, strict=True):  # type: ignore[arg-type]
+            for module, w, b in zip(layer.maps(), weight.split(6), bias.split(6), strict=True):
+                module.weight.grad, module.bias.grad = w.clone(), b.clone()  # type: ignore[union-attr]
+        for optimiser in optimisers:
+            optimiser.step()
+    torch.testing.assert_close(stack.weight, HighwayStack.from_layers(layers).weight)
+    torch.testing.assert_close(stack.bias, HighwayStack.from_layers(layers).bias)
+
+
+def test_only_hidden_matrices_are_made_orthogonal() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten())
+    model.classifier = nn.Linear(4, 2)
+    groups = make_optimiser(model, OptimConfig("muon", 0.1)).param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    found = {names[id(p)]: group["orthogonal"] for group in groups for p in group["params"]}
+    assert len(found) == len(names)
+    assert [name for name in found if found[name]] == ["0.weight"]
+
+
+def test_parameters_without_a_gradient_are_left_alone() -> None:
+    model = nn.Linear(3, 2)
+    before = model.weight.detach().clone()
+    make_optimiser(model, OptimConfig("muon", 0.1, weight_decay=0.1)).step()
+    assert torch.equal(model.weight, before)
