@@ -406,6 +406,7 @@ _WORDS = {
     "optim.classifier_decay": "on the classifier",
     "optim.clip": "clipped gradients",
     "optim.lr": "learning rate",
+    "optim.name": "Muon",
     "optim.nesterov": "Nesterov",
     "optim.weight_decay": "weight decay",
     "average": "average",

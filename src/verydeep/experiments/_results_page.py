@@ -15,8 +15,8 @@ _OURS = "# Results\n\nWritten by `verydeep reproduce`"
 _HEAD = f"""{_OURS} from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
 the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe for
 the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred, as nothing or not all was published.
-`fast` trains the same network for a tenth of the epochs with settings of our own: schedule, learning rate, clipping,
-weight decay, dropout, smoothing of labels, averaging, gate bias and augmentation. The files in `configs/` say what was
+`fast` trains the same network for a tenth of the epochs with settings of our own: optimiser, schedule, learning rate,
+clipping, weight decay, dropout, smoothing of labels, gate bias and augmentation. The files in `configs/` say what was
 inferred and changed. Times are of training and measuring together."""
 _LOG = """What the authors' published log says of the test accuracy, in percent, after an epoch, and our first run of
 their recipe as far as it has got.

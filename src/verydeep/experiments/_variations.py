@@ -173,9 +173,9 @@ CIFAR = Study(
         ),
         *_combination(
             "muon",
-            "Muon, learning rate 0.03, decoupled weight decay 0.01",
-            {"optim.name": "muon", "optim.lr": 0.03, "optim.weight_decay": 0.01},
-            *_each("optim.lr", "learning rate", 0.015, 0.06),
+            "Muon, learning rate 0.015, decoupled weight decay 0.01",
+            {"optim.name": "muon", "optim.lr": 0.015, "optim.weight_decay": 0.01},
+            *_each("optim.lr", "learning rate", 0.0075, 0.03),
             *_each("label_smoothing", "label smoothing", 0.1),
             *_each("optim.weight_decay", "weight decay", 0.003, 0.03),
             *_each("batch_size", "batch", 50),
