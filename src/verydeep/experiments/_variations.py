@@ -80,10 +80,10 @@ def _clipped(*rates: float) -> list[Variation]:
     return [Variation(f"clip-rate-{lr:g}", f"{words} {lr:g}", {"optim.clip": 1.0, "optim.lr": lr}) for lr in rates]
 
 
-def _combination(name: str, words: str, settings: Settings, *changes: Variation) -> list[Variation]:
-    """Several changes of the base together, and further changes one by one."""
-    further = [Variation(f"{name}-{each.name}", each.words, settings | each.settings, name) for each in changes]
-    return [Variation(name, f"the combination: {words}", settings), *further]
+def _changed(variation: Variation, *changes: Variation) -> list[Variation]:
+    """A variation, and further changes of it one by one."""
+    name, settings = variation.name, variation.settings
+    return [variation, *(Variation(f"{name}-{c.name}", c.words, settings | c.settings, name) for c in changes)]
 
 
 _BASE: Settings = {
@@ -127,10 +127,9 @@ MNIST = Study(
         *_each("optim.lr", "learning rate", 0.05, 0.1, 0.4),
         *_each("optim.weight_decay", "weight decay", 0.0, 0.0005, 0.001),
         *_each("data.augment.pad", "translation", 0, 1, 3),
-        *_combination(
-            "combined",
-            "learning rate 0.1, label smoothing 0.1, gate bias -2",
-            {"optim.lr": 0.1, "label_smoothing": 0.1, "model.gate_bias": -2.0},
+        *_changed(
+            Variation("combined", "the combination: learning rate 0.1, label smoothing 0.1, gate bias -2",
+                      {"optim.lr": 0.1, "label_smoothing": 0.1, "model.gate_bias": -2.0}),
             *_each("model.dropout", "dropout x", 0.5),
             *_each("data.augment.pad", "translation", 0, 1),
             *_each("optim.weight_decay", "weight decay", 0.001),
@@ -145,6 +144,9 @@ MNIST = Study(
         ),
     ),
 )  # fmt: skip
+_MUON_WORDS = "the combination: Muon, learning rate 0.015, decoupled weight decay 0.01"
+_MUON: Settings = {"optim.name": "muon", "optim.lr": 0.015, "optim.weight_decay": 0.01}
+
 CIFAR = Study(
     "cifar10",
     "CIFAR-10, highway-a: trained on 45,000 images, validated on 5,000",
@@ -162,25 +164,25 @@ CIFAR = Study(
         Variation("no-mirror", "no mirroring", {"data.augment.mirror": False}),
         *_each("optim.clip", "gradient at most", 1.0),
         *_clipped(0.4),
-        *_combination(
-            "combined",
-            "gradient at most 1, learning rate 0.2",
-            {"optim.clip": 1.0, "optim.lr": 0.2},
+        *_changed(
+            Variation("combined", "the combination: gradient at most 1, learning rate 0.2",
+                      {"optim.clip": 1.0, "optim.lr": 0.2}),
             *_each("label_smoothing", "label smoothing", 0.1),
             *_each("optim.weight_decay", "weight decay", 0.0002, 0.001),
             *_each("model.dropout", "dropout x", 0.5),
             *_each("optim.momentum", "momentum", 0.95),
         ),
-        *_combination(
-            "muon",
-            "Muon, learning rate 0.015, decoupled weight decay 0.01",
-            {"optim.name": "muon", "optim.lr": 0.015, "optim.weight_decay": 0.01},
+        Variation("muon", _MUON_WORDS, _MUON),
+        *_changed(
+            Variation("muon-label-smoothing-0.1", f"{_MUON_WORDS}, label smoothing 0.1",
+                      _MUON | {"label_smoothing": 0.1}, "muon"),
             *_each("optim.lr", "learning rate", 0.0075, 0.03),
-            *_each("label_smoothing", "label smoothing", 0.1),
             *_each("optim.weight_decay", "weight decay", 0.003, 0.03),
-            *_each("batch_size", "batch", 50),
             *_each("optim.momentum", "momentum", 0.95),
+            *_each("batch_size", "batch", 50),
+            *_each("data.augment.pad", "translation", 2),
             *_each("model.gate_bias", "gate bias", 0.0),
+            *_each("average", "average half-life", 1.0),
         ),
     ),
 )  # fmt: skip
