@@ -9,6 +9,10 @@ from typing import Any, get_args
 import pytest
 
 from verydeep.cli import main
+from verydeep.cli._options import read_options
+from verydeep.cli._reproduce import Reproduce
+from verydeep.cli._reproduce_fig1 import _study as fig1_study
+from verydeep.cli._reproduce_tables import _study as tables_study
 from verydeep.cli._reproduce_tables import panel, read_seeds
 from verydeep.cli._reproduce_view import Bar, Lines
 from verydeep.config import to_dict
@@ -32,6 +36,7 @@ from verydeep.experiments import (
 from verydeep.experiments import _recipes as recipes
 from verydeep.experiments._results_page import page_path
 from verydeep.experiments._tables_run import Task
+from verydeep.experiments._tables_text import replaced_lines
 from verydeep.models import create_model
 from verydeep.models._cards import CARDS
 from verydeep.search import dotted
@@ -110,9 +115,8 @@ def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: 
 def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
     again = {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}
-    assert not result.epoch(0, again, MACHINE)
-    assert result.epoch(0, again | {"epoch": 3}, MACHINE)
-    assert result.epoch(1, again | {"epoch": 1}, MACHINE)
+    for seed, epoch in ((0, 2), (0, 3), (1, 1)):
+        result.epoch(seed, again | {"epoch": epoch}, MACHINE)
     kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
     assert [line["test_accuracy"] for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
     assert (kept.left(0, 40), kept.left(1, 40), kept.left(2, 40), kept.left(0, 2)) == (37, 39, 40, 0)
@@ -127,6 +131,30 @@ def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
     result.start(replace(config, seed=3, threads=1, device="cpu"))  # they are no settings of the recipe
     with pytest.raises(UserError, match="other settings"):
         result.start(replace(config, batch_size=7))
+
+
+def test_a_row_that_goes_on_elsewhere_names_the_machine_it_ended_on(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
+    result.epoch(0, {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    assert "Abacus" in row(tmp_path, "highway-a")
+    result.epoch(0, {"epoch": 3, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    assert "Loom" in row(tmp_path, "highway-a")
+
+
+def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tables" / "highway-a-fast.json"
+    made_up(file.parent, "highway-a", [curve([0.1])])  # of CIFAR-10, and wanted are the digits
+    before = file.read_text()
+    arguments = ["--quick", "--only", "highway-a,highway-b", "--jobs", "1", "--seeds", "1", "--results", str(tmp_path)]
+    for minutes in ([], ["--minutes", "0"]):
+        assert main(["reproduce", "table2", *arguments, *minutes]) == 0
+        said = capsys.readouterr().out
+        assert f"left alone: {file} was measured with other settings" in said
+        assert "nothing left" in said
+    assert file.read_text() == before
+    assert len(TableResult(file.parent, NAMED["highway-b"], "fast").curves[0].metrics) == 2
 
 
 @pytest.mark.parametrize("text", ["{}", '{"config": {}, "seeds": [1]}', "[]", "{"])
@@ -185,6 +213,19 @@ def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
     result.config = replace(result.config, batch_size=7)
     result.write()
     assert "| fast, before it was changed | 40 |" in row(tmp_path, "highway-a")
+
+
+def test_recipes_that_were_replaced_say_what_they_reached_and_how_they_differed(tmp_path: Path) -> None:
+    assert replaced_lines(tmp_path / "replaced") == []
+    result = made_up(tmp_path / "replaced" / "1", "highway-a", [curve([0.5] * 39 + [0.88], status="trained")])
+    assert result.config is not None
+    result.config = replace(result.config, batch_size=7)
+    result.write()
+    wanted = "| Highway A, 11 layers | 89.18 | 88.00; 1.18 short | 40 | batch_size 7 |"
+    assert replaced_lines(tmp_path / "replaced")[2:] == [wanted]
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "replaced").rename(tmp_path / "tables" / "replaced")
+    assert wanted in results_page(tmp_path, tmp_path)
 
 
 def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
@@ -332,6 +373,26 @@ def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
     (folder / "summary.json").write_text('{"status": "finished"}')
     assert study.taught(task)
     assert study.tasks() == [task]
+
+
+def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments, "--epochs", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "maxout seed 0  epoch 1" in said
+    assert "epoch 2" not in said
+    assert "rows with hints wait for maxout; train it to its end, without --epochs" in said
+
+
+def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None:
+    found = {}
+    for what in ("table2", "fig1", "all"):
+        options = read_options(Reproduce, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)])
+        if what != "fig1":
+            found[what] = tables_study(options, ("table2",), tmp_path).runs
+        if what != "table2":
+            assert fig1_study(options).runs == tmp_path / "fig1"
+    assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
 
 
 def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(

@@ -68,6 +68,7 @@ def attempt(work):
 ONE_OR_TWO = """
 train(config, "network")
 train(config, "own", model=Own(seed=RANK))
+train(replace(config, optim=OptimConfig("muon", lr=0.02)), "muon")
 mean = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64, momentum=1.0), nn.Linear(64, 10))
 train(replace(config, epochs=1, batch_size=1338), "normalised", model=mean)
 """
@@ -139,6 +140,10 @@ def test_two_processes_give_the_result_of_one(one: Path, two: Path) -> None:
     assert_same_result(one / "network", two / "network")
     made_by = [json.loads((folder / "network" / "environment.json").read_text()) for folder in (one, two)]
     assert [environment["processes"] for environment in made_by] == [1, 2]
+
+
+def test_two_processes_give_the_result_of_one_with_muon(one: Path, two: Path) -> None:
+    assert_same_result(one / "muon", two / "muon")
 
 
 def test_every_process_starts_from_the_first_ones_weights(one: Path, two: Path) -> None:

@@ -180,6 +180,8 @@ def test_what_is_not_as_it_was_is_said_when_a_run_goes_on(tiny: Dataset, configu
         pytest.fail("nobody interrupted it")
     assert any("threads was 64 and is 1" in line for line in report.said)
     assert any("has lost 2 epochs" in line for line in report.said)
+    assert "threads was 64 and is 1" in (run.path / "events.log").read_text()
+    assert json.loads((run.path / "environment.json").read_text())["threads"] == 1
 
 
 def test_a_run_without_its_checkpoints_says_that_it_starts_again(tiny: Dataset, configure: Any, tmp_path: Path) -> None:

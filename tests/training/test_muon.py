@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack
+from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, LSTMHighway, PlainStack, RecurrentHighway
 from verydeep.training import OptimConfig
 from verydeep.training._muon import Muon, orthogonal
-from verydeep.training._optim import make_optimiser
+from verydeep.training._optim import add_parameters, make_optimiser
 
 
 def by_singular_values(matrix: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def gradients(model: nn.Module, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
 
 
-@given(rows=st.integers(1, 12), columns=st.integers(1, 12), size=st.floats(1e-4, 1e4), seed=st.integers(0, 999))
+@given(rows=st.integers(1, 12), columns=st.integers(1, 12), size=st.floats(1e-12, 1e4), seed=st.integers(0, 999))
 def test_singular_values_become_about_one_whatever_the_size(rows: int, columns: int, size: float, seed: int) -> None:
     x = size * torch.randn(2, rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     found = orthogonal(x)
@@ -99,8 +99,50 @@ def test_a_stack_learns_like_its_layers_one_by_one(carry: Any) -> None:
     torch.testing.assert_close(stack.bias, HighwayStack.from_layers(layers).bias)
 
 
+JOINT = [
+    (HighwayStack(5, 3), "weight", 6),
+    (PlainStack(5, 3), "weight", 3),
+    (LSTMHighway(5, 3), "weight", 12),
+    (RecurrentHighway(4, 5, 2), "input.weight", 2),
+    (nn.MultiheadAttention(6, 2), "in_proj_weight", 3),
+    (nn.LSTM(4, 5, bidirectional=True), "weight_ih_l0_reverse", 4),
+    (nn.GRU(4, 5), "weight_hh_l0", 3),
+]
+
+
+@pytest.mark.parametrize(("model", "name", "count"), JOINT, ids=lambda value: type(value).__name__)
+def test_matrices_that_are_kept_together_are_made_orthogonal_one_by_one(
+    model: nn.Module, name: str, count: int
+) -> None:
+    model.double()
+    weight = model.get_parameter(name)
+    before = weight.detach().clone()
+    optimiser = make_optimiser(model, OptimConfig("muon", 1.0, momentum=0.0))
+    gradients(model, 0)
+    optimiser.step()
+    matrices = (before - weight.detach()).reshape(count, -1, weight.shape[-1])
+    assert weight.grad is not None
+    speed = max(1, matrices.shape[1] / matrices.shape[2]) ** 0.5
+    expected = [speed * by_singular_values(matrix) for matrix in weight.grad.reshape(matrices.shape)]
+    torch.testing.assert_close(matrices, torch.stack(expected))
+
+
+def test_a_module_added_later_is_updated_by_the_same_rules() -> None:
+    first, later = nn.Linear(3, 4).double(), nn.Conv2d(2, 5, 2).double()
+    config = OptimConfig("muon", 1.0, momentum=0.0)
+    optimiser = make_optimiser(first, config)
+    add_parameters(optimiser, later, config)
+    before = later.weight.detach().clone()
+    gradients(later, 0)
+    optimiser.step()
+    assert later.weight.grad is not None
+    torch.testing.assert_close(
+        (before - later.weight.detach()).flatten(1), by_singular_values(later.weight.grad.flatten(1))
+    )
+
+
 def test_only_hidden_matrices_are_made_orthogonal() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten())
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Embedding(7, 4), nn.Flatten())
     model.classifier = nn.Linear(4, 2)
     groups = make_optimiser(model, OptimConfig("muon", 0.1)).param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}

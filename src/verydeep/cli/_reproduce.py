@@ -59,7 +59,7 @@ class Reproduce:
     """Where results are kept: results unless given, runs/quick for the tiny version; of fig1 alone its own folder,
     results/fig1."""
     runs: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where trainings under way are saved; runs/tables and runs/fig1 unless given."""
+    """Where trainings under way are saved, in its folders tables and fig1; runs unless given."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
 

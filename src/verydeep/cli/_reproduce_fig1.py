@@ -29,10 +29,10 @@ def _study(options: Reproduce) -> Fig1:
 
     protocol = QUICK if options.quick else HALVING
     results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
-    runs = options.runs or (results / "runs" if options.quick else Path("runs/fig1"))
-    if options.what == "all":  # both folders are those of everything
-        results = options.results / "fig1" if options.results else results
-        runs = options.runs / "fig1" if options.runs else results / "runs" if options.quick else runs
+    if options.what == "all" and options.results:  # the folder of everything
+        results = options.results / "fig1"
+    own = options.quick and options.runs is None
+    runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
     protocol = strict(protocol) if options.strict else protocol
     return Fig1(protocol, chosen(options.only), results, runs, options.jobs)
 

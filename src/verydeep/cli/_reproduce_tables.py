@@ -31,9 +31,14 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
             study.train(options.root, interrupt, seconds, view.epoch)
         finally:
             view.close()
-        if "diverged" in map(study.teaching, study.waiting):
+        teaching = set(map(study.teaching, study.waiting))
+        if "diverged" in teaching:
             print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
+        elif "training" in teaching and options.epochs is not None:
+            print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
     _write(study, tables, results)
+    for entry in study.refused:
+        print(f"left alone: {study.found[entry].refusal}")
 
 
 def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables:
@@ -44,7 +49,7 @@ def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables
         chosen_entries(tables, options.only),
         options.recipe,
         results / "tables",
-        runs / "tables" if options.what == "all" or options.runs is None else runs,
+        runs / "tables",
         read_seeds(options.seeds),
         options.epochs,
         options.jobs,

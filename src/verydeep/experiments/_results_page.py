@@ -8,16 +8,18 @@ from verydeep.experiments._fig1_claims import claim_lines
 from verydeep.experiments._fig1_table import Row
 from verydeep.experiments._fig1_text import table_lines, unfinished
 from verydeep.experiments._tables import TABLES
-from verydeep.experiments._tables_text import log_lines, read_results, tables_lines
+from verydeep.experiments._tables_text import log_lines, read_results, replaced_lines, tables_lines
 from verydeep.files import read_json, write_whole
 
 _OURS = "# Results\n\nWritten by `verydeep reproduce`"
 _HEAD = f"""{_OURS} from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
-the test set after the last epoch of a run, in one view; nothing was chosen by them. `paper` is the authors' recipe for
-the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred, as nothing or not all was published.
-`fast` trains the same network for a tenth of the epochs with settings of our own: optimiser, schedule, learning rate,
-clipping, weight decay, dropout, smoothing of labels, gate bias and augmentation. The files in `configs/` say what was
-inferred and changed. Times are of training and measuring together."""
+the test set after the last epoch of a run, in one view; no epoch and no seed was chosen by them. `paper` is the
+authors' recipe for the highway networks of Tables 1 and 3; for Table 2 and the peers it is inferred, as nothing or not
+all was published. `fast` trains the same network for a tenth of the epochs with settings of our own: optimiser,
+schedule, learning rate, clipping, weight decay, dropout, smoothing of labels, averaging, gate bias and augmentation.
+The files in `configs/` say what was inferred and changed. Times are of training and measuring together."""
+_REPLACED = """Recipes that fell short and were replaced. What took their place was chosen on validation images
+([fast-recipe.md](fast-recipe.md)), but that they fell short was seen on the test set."""
 _LOG = """What the authors' published log says of the test accuracy, in percent, after an epoch, and our first run of
 their recipe as far as it has got.
 They took the images in the same order in every epoch"""
@@ -58,6 +60,8 @@ def results_page(results: Path, beside: Path) -> str:
         parts += [f"## {title}", "\n".join(tables_lines(table, found))]
         if table in _LOGS:
             parts += [_LOGS[table], "\n".join(log_lines(found, table))]
+    if replaced := replaced_lines(results / "tables" / "replaced"):
+        parts += ["## Recipes of before", _REPLACED, "\n".join(replaced)]
     parts += [_picture(results, link, "tables/curves.png", "Test accuracy over epochs; dashed: published")]
     parts += [*_figure_1(results, link), *_other_figures(results, link)]
     return "\n\n".join(part for part in parts if part) + "\n"

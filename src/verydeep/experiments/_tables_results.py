@@ -21,7 +21,7 @@ class Curve:
     Attributes:
         status: `training`, `trained` to the end of the recipe, or `diverged`.
         metrics: One dictionary for every epoch.
-        environment: Versions and machine.
+        environment: Versions and machine, of the last epoch if it went on elsewhere.
     """
 
     status: str
@@ -59,21 +59,27 @@ class TableResult:
         """Whether the recipe is still the one that was measured."""
         return self.trial or self.config == shared(read_recipe(self.entry.name, self.recipe))
 
+    @property
+    def refusal(self) -> str:
+        """What to say when it is of other settings than those to be trained."""
+        return f"{self.file} was measured with other settings; move it and its runs away to start again"
+
+    def fits(self, config: TrainConfig) -> bool:
+        """Whether it can be continued with these settings."""
+        return self.config is None or self.config == shared(config)
+
     def start(self, config: TrainConfig) -> None:
         """Say what is to be trained; results of other settings are refused."""
-        wanted = shared(config)
-        if self.config is not None and self.config != wanted:
-            raise UserError(f"{self.file} was measured with other settings; move it and its runs away to start again")
-        self.config = wanted
+        if not self.fits(config):
+            raise UserError(self.refusal)
+        self.config = shared(config)
 
-    def epoch(self, seed: int, metrics: dict[str, Any], environment: dict[str, Any]) -> bool:
-        """Keep an epoch and say whether it is new; those trained again because a run's folder was lost are not."""
+    def epoch(self, seed: int, metrics: dict[str, Any], environment: dict[str, Any]) -> None:
+        """Keep an epoch; one trained again because a run's folder was lost is there already."""
         curve = self.curves.get(seed, Curve("training", (), environment))
-        if metrics["epoch"] != len(curve.metrics) + 1:
-            return False
-        self.curves[seed] = replace(curve, metrics=(*curve.metrics, metrics))
-        self.write()
-        return True
+        if metrics["epoch"] == len(curve.metrics) + 1:
+            self.curves[seed] = replace(curve, metrics=(*curve.metrics, metrics), environment=environment)
+            self.write()
 
     def end(self, seed: int, diverged: bool) -> None:
         """Note that a seed has nothing left to train."""

@@ -71,28 +71,31 @@ class Tables:
         if any(config.distill.teacher for config in self.configs.values()):
             self.configs.setdefault(TEACHER, self._config(TEACHER))
         self.found = {entry: TableResult(self.results, entry, self.recipe) for entry in self.configs}
+        self.refused = [entry for entry, config in self.configs.items() if not self.found[entry].fits(config)]
 
     def tasks(self) -> list[Task]:
         """What is not trained yet, a teacher that is needed first."""
         tasks = []
         for entry in self.entries:
+            if entry in self.refused:
+                continue
             config = self.configs[entry]
             for seed in range(1 if self.quick else entry.seeds) if self.seeds is None else self.seeds:
-                epochs = min(self.epochs or config.epochs, config.epochs)
+                epochs = self._until(entry)
                 if self.found[entry].left(seed, epochs):
                     tasks.append(Task(entry, seed, epochs))
                 elif self.found[entry].unsettled(seed, config.epochs):
                     tasks.append(Task(entry, seed, config.epochs))
-        if "training" in map(self.teaching, tasks):
-            teacher = Task(TEACHER, 0, self.configs[TEACHER].epochs)
+        if "training" in map(self.teaching, tasks) and TEACHER not in self.refused:
+            teacher = Task(TEACHER, 0, self._until(TEACHER))
             tasks = [teacher, *(task for task in tasks if (task.entry, task.seed) != (TEACHER, 0))]
         return tasks
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
-        """Train; `tell` gets every epoch."""
+        """Train; `tell` gets every epoch. Rows whose results are of other settings are left alone."""
         with ExitStack() as held:
-            for entry, config in self.configs.items():
-                self.found[entry].start(config)
+            for entry in self.configs.keys() - set(self.refused):
+                self.found[entry].start(self.configs[entry])
                 busy = f"{entry.name} is being trained by another process"
                 held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
             self.waiting = waiting = self.tasks()
@@ -164,6 +167,11 @@ class Tables:
             hints = replace(config.distill, hint_epochs=min(1, config.distill.hint_epochs))
             return replace(config, data=DataConfig("digits"), epochs=_QUICK_EPOCHS, distill=hints)
         return config
+
+    def _until(self, entry: Entry) -> int:
+        """The epoch to stop at for now."""
+        whole = self.configs[entry].epochs
+        return min(self.epochs or whole, whole)
 
     def _trained(self, task: Task) -> int:
         """Epochs that a run has."""

@@ -5,11 +5,13 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import get_args
 
-from verydeep.experiments._recipes import Recipe
+from verydeep.config import to_dict
+from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import ENTRIES, LOGS, Entry
-from verydeep.experiments._tables_results import Curve, TableResult
+from verydeep.experiments._tables_results import Curve, TableResult, shared
 from verydeep.experiments._tables_run import epoch_seconds
 from verydeep.experiments._time import hours
+from verydeep.search import dotted
 
 _HEAD = (
     "| network | data | parameters | published % | ours %: best (mean ± std) | recipe | epochs | seeds | time a seed "
@@ -109,6 +111,26 @@ def machine(curve: Curve) -> str:
     facts = curve.environment
     threads = facts.get("threads", 1)
     return str(facts.get("gpu") or f"{facts.get('processor')}, {threads} thread{'s' if threads != 1 else ''}")
+
+
+def replaced_lines(folder: Path) -> list[str]:
+    """What recipes reached that others have taken the place of, and how they differed; empty if there are none."""
+    rows = []
+    for earlier in sorted(folder.iterdir()) if folder.is_dir() else ():
+        for result in read_results(earlier):
+            _, ours, _, epochs, *_ = _cells(result)
+            cells = (result.entry.title, result.entry.published, ours, epochs, _different(result))
+            rows.append(f"| {' | '.join(cells)} |")
+    head = ("| network | published % | reached % | epochs | what was different |", "|---|---|---|---|---|")
+    return [*head, *rows] if rows else []
+
+
+def _different(result: TableResult) -> str:
+    """The settings that are not those of the present recipe."""
+    assert result.config is not None
+    now = dotted(to_dict(shared(read_recipe(result.entry.name, result.recipe))))
+    then = dotted(to_dict(result.config))
+    return ", ".join(f"{name} {then[name]}" for name in then if then[name] != now[name])
 
 
 def log_lines(found: Sequence[TableResult], table: str) -> list[str]:

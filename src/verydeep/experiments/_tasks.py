@@ -52,8 +52,8 @@ class _Worker:
 
     def stop(self) -> None:
         self.process.terminate()  # in the middle of a training: it is saved first
+        self.connection.close()  # it may be waiting for a reader of what it says
         self.process.join()
-        self.connection.close()
 
 
 def train_jobs(

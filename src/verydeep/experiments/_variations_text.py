@@ -74,7 +74,7 @@ def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
             continue
         values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
         if lost:
-            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", "hurt"]))
+            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", ""]))
         elif values:
             std = f" ± {100 * stdev(values):.2f}" if len(values) > 1 else ""
             cells = [variation.words, str(len(values)), f"{100 * mean(values):.2f}{std}"]

@@ -57,6 +57,7 @@ class Trainer:
         self.optimiser = make_optimiser(model, config.optim)
         if self.objective.extra is not None:
             add_parameters(self.optimiser, self.objective.extra, config.optim)
+        self.updated = [parameter for group in self.optimiser.param_groups for parameter in group["params"]]
         self.average = Average(model, config.average * len(self.batches)) if config.average is not None else None
         self.more = self.objective.tensors | (self.average.tensors if self.average is not None else {})
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser, self.more)
@@ -113,7 +114,7 @@ class Trainer:
             look = last or (position.batch + 1) % _LOOK_EVERY == 0
             self.stopping = self.gradients.share(interrupt.requested, look)
             if config.optim.clip is not None:
-                nn.utils.clip_grad_norm_(self.model.parameters(), config.optim.clip)
+                nn.utils.clip_grad_norm_(self.updated, config.optim.clip)
             self.optimiser.step()
             if self.average is not None:
                 self.average.follow(position.epoch * len(self.batches) + position.batch)
@@ -181,6 +182,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
+        self.world.same_start(self.model)  # Muon's products are rounded differently on different machines
         self._mean_buffers()
         loss, correct = self.world.total(self.totals.clone()).tolist()
         self.position.loss, self.position.correct = loss, int(correct)

@@ -1,7 +1,10 @@
 """Muon (Jordan et al. 2024): momentum whose every matrix is made orthogonal before it is added to the weights.
 
 A gradient is nearly of low rank: a few directions are large and the rest wait. Made orthogonal, all directions of a
-matrix move at one speed, and so do all layers, however small their gradients. Highway layers learn in fewer epochs so.
+matrix move at one speed, and so do all layers, however small their gradients.
+
+Its authors leave what is no hidden matrix to Adam. Here biases, embeddings and the weights of `model.classifier` get
+plain momentum at the same learning rate, so that there is one rate to choose.
 """
 
 from collections import defaultdict
@@ -11,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from verydeep.nn import HighwayStack, PlainStack
+from verydeep.nn import RecurrentHighway
+from verydeep.nn._stack import Stack
 
 _STEPS, _COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # the authors': singular values end between 0.7 and 1.2
 
@@ -76,25 +80,38 @@ def orthogonal(matrices: Tensor) -> Tensor:
     if matrices.shape[-2] > matrices.shape[-1]:
         return orthogonal(matrices.mT).mT
     first, third, fifth = _COEFFICIENTS
-    x: Tensor = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    x: Tensor = matrices / matrices.norm(dim=(-2, -1), keepdim=True).clamp(min=torch.finfo(matrices.dtype).tiny)
     for _ in range(_STEPS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=third, alpha=fifth), x, beta=first)
     return x
 
 
-def matrices_apart(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The paper's groups with the hidden layers' matrices and filters in one of their own, the first."""
+def matrices_apart(groups: list[dict[str, Any]], model: nn.Module) -> list[dict[str, Any]]:
+    """The paper's groups with the matrices and filters of all layers but the classifier in one of their own."""
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag)}
     found = []
     for group in groups:
-        matrices = [p for p in group["params"] if group["name"] == "weights" and p.dim() > 1]
-        rest = [p for p in group["params"] if group["name"] != "weights" or p.dim() <= 1]
-        found += [group | {"params": matrices, "orthogonal": True}] if matrices else []
-        found += [group | {"params": rest}] if rest else []
+        parts: dict[bool, list[Tensor]] = {True: [], False: []}
+        for parameter in group["params"]:
+            hidden = group["name"] == "weights" and parameter.dim() > 1 and id(parameter) not in tables
+            parts[hidden].append(parameter)
+        found += [group | {"params": part, "orthogonal": hidden} for hidden, part in parts.items() if part]
     return found
 
 
 def matrix_shapes(model: nn.Module) -> dict[int, Shape]:
-    """The parameters that hold several matrices: a stack has one for each map of each layer."""
-    stacks = [module for module in model.modules() if isinstance(module, HighwayStack | PlainStack)]
-    return {id(stack.weight): (stack.depth * stack.maps, stack.width, stack.width) for stack in stacks}
+    """The parameters that hold several matrices: those of every layer, gate or projection that is computed at once."""
+    shapes: dict[int, Shape] = {}
+    for module in model.modules():
+        if isinstance(module, Stack):
+            shapes[id(module.weight)] = (module.depth * module.maps, module.width, module.width)
+        elif isinstance(module, RecurrentHighway):
+            shapes[id(module.input.weight)] = (module.recurrence.maps, module.hidden_size, module.input_size)
+        elif isinstance(module, nn.MultiheadAttention) and module.in_proj_weight is not None:
+            shapes[id(module.in_proj_weight)] = (3, module.embed_dim, module.embed_dim)
+        elif isinstance(module, nn.RNNBase):
+            for name, weight in module.named_parameters():
+                if name.startswith(("weight_ih", "weight_hh")):
+                    shapes[id(weight)] = (len(weight) // module.hidden_size, module.hidden_size, weight.shape[1])
+    return shapes

@@ -22,7 +22,7 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
     )
     if not groups:
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
-    groups = matrices_apart(groups) if config.name == "muon" else _merged(groups)
+    groups = matrices_apart(groups, model) if config.name == "muon" else _merged(groups)
     for group in groups:
         group["base_lr"] = group["lr"]
     if config.name == "muon":
@@ -35,7 +35,8 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
 
 def add_parameters(optimiser: torch.optim.Optimizer, module: nn.Module, config: OptimConfig) -> None:
     """Let it update another module too, by the same rules."""
-    for group in parameter_groups(module, config.lr, config.weight_decay, bias_lr=config.bias_lr):
+    groups = parameter_groups(module, config.lr, config.weight_decay, bias_lr=config.bias_lr)
+    for group in matrices_apart(groups, module) if config.name == "muon" else groups:
         optimiser.add_param_group(group | {"base_lr": group["lr"]})
 
 

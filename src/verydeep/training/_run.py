@@ -52,9 +52,10 @@ class Run:
         depth = model.config.depth if isinstance(model, Network) else None
         size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
         saved = network | {"size": size, "training": to_dict(config)} | facts
-        write_whole(path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+        run = cls(path, config)
+        run.keep_environment()
         write_whole(path / "config.json", json.dumps(saved, indent=1) + "\n")
-        return cls(path, config)
+        return run
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
@@ -141,6 +142,10 @@ class Run:
     def log(self, event: str) -> None:
         """Add a line to events.log."""
         self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
+
+    def keep_environment(self) -> None:
+        """Say what it is trained with."""
+        write_whole(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Say how the run ended."""

@@ -203,8 +203,12 @@ def _start(run: Run, trainer: Trainer, report: Report) -> None:
     if missing > 0:
         report.warn(f"{run.path / 'metrics.jsonl'} has lost {missing} epochs; the weights are not affected")
     run.keep_epochs(trainer.position.epoch)
-    for name, before, now in changed_environment(read_json(run.path / "environment.json")):
+    changes = changed_environment(read_json(run.path / "environment.json"))
+    for name, before, now in changes:
+        run.log(f"{name} was {before} and is {now}")
         report.warn(f"{name} was {before} and is {now}: the result may differ in the last digits")
+    if changes:
+        run.keep_environment()
     for checkpoint, problem in trainer.problems.items():
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
