@@ -17,8 +17,9 @@ _HEAD = """# What helps a recipe of a tenth of the epochs
 Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base or
 in the combination of what seemed to help. The accuracy is that of validation images held out of the training set, after
 the last epoch; the test set was not looked at. A change *helped* or *hurt* if it moved the mean by more than chance
-does nineteen times in twenty (Student's t), with the spread of seeds pooled over all changes that have several. What
-leads after a few epochs need not lead at the end: [results.md](results.md) has what the recipes reached."""
+does nineteen times in twenty (Student's t), with the spread of seeds pooled over all changes of that length that have
+several. What leads after a few epochs need not lead at the end: [results.md](results.md) has what the recipes
+reached."""
 _TABLE = ("| change | seeds | validation accuracy % | difference | verdict |", "|---|---|---|---|---|")
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # standard errors by degrees of freedom
 _MANY = 2.2  # for more degrees
@@ -40,7 +41,7 @@ def recipe_page(folder: Path) -> str:
     """The page, in Markdown."""
     parts = [_HEAD]
     for study in STUDIES.values():
-        parts += [f"## {study.title}", f"The base: {study.words}."]
+        parts += [f"## {study.title}", f"What we take from it: {study.lesson}", f"The base: {study.words}."]
         lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
         for epochs in lengths:
             scores = Scores(folder, study, epochs)
