@@ -122,7 +122,7 @@ MNIST = Study(
     "highway-mnist-16",
     _BASE | {"data.validation": "paper", "optim.lr": 0.2, "optim.weight_decay": 0.0002, "data.augment.pad": 2},
     _WORDS.format(lr=0.2, decay=0.0002, augment="translation by up to 2 pixels"),
-    "A short recipe lives by a high learning rate, and a network without normalisation bears one only after a warm-up "
+    "a short recipe lives by a high learning rate, and a network without normalisation bears one only after a warm-up "
     "and with clipped gradients. Dropout and large batches cost more than they give in so few epochs; images that are "
     "turned, scaled and shifted a little do better in dropout's place.",
     (
@@ -158,10 +158,9 @@ CIFAR = Study(
     "highway-a",
     _BASE | {"data.validation": 5000, "optim.lr": 0.1, "optim.weight_decay": 0.0005, "data.augment.pad": 4},
     _WORDS.format(lr=0.1, decay=0.0005, augment="translation by up to 4 pixels and mirroring"),
-    "SGD fits too slowly: neither its learning rate nor the batch makes up for it, and what leads after 6 epochs (clipped "
-    "gradients at a rate of 0.2) ended behind after 40. Muon at a rate of 0.015 was worth most, smoothed labels on top of "
-    "it next; with half or twice that rate most of the gain is lost. The paper trains by SGD; "
-    "the recipes that do not say so.",
+    "SGD fits too slowly, and neither its learning rate nor the batch makes up for it: in so few epochs, Muon at a "
+    "rate of 0.015 was worth most, and smoothed labels on top of it next; at half or twice that rate most of what it "
+    "gains is lost. The paper trains by SGD; the recipes that use Muon say so.",
     (
         *_SHARED,
         Variation("steps", "the paper's steps: x 0.1 after 50, 75 and 88 %, from 0.025",
