@@ -18,8 +18,8 @@ authors' recipe for the highway networks of Tables 1 and 3; for Table 2 and the 
 all was published. `fast` trains the same network for a tenth of the epochs with settings of our own: optimiser,
 schedule, learning rate, clipping, weight decay, dropout, smoothing of labels, averaging, gate bias and augmentation.
 The files in `configs/` say what was inferred and changed. Times are of training and measuring together."""
-_REPLACED = """Recipes that fell short and were replaced. What took their place was chosen on validation images
-([fast-recipe.md](fast-recipe.md)), but that they fell short was seen on the test set."""
+_REPLACED = """That these fell short was seen on the test set; what took their place was chosen on validation images
+(`docs/fast-recipe.md`)."""
 _LOG = """What the authors' published log says of the test accuracy, in percent, after an epoch, and our first run of
 their recipe as far as it has got.
 They took the images in the same order in every epoch"""
@@ -60,9 +60,9 @@ def results_page(results: Path, beside: Path) -> str:
         parts += [f"## {title}", "\n".join(tables_lines(table, found))]
         if table in _LOGS:
             parts += [_LOGS[table], "\n".join(log_lines(found, table))]
-    if replaced := replaced_lines(results / "tables" / "replaced"):
-        parts += ["## Recipes of before", _REPLACED, "\n".join(replaced)]
     parts += [_picture(results, link, "tables/curves.png", "Test accuracy over epochs; dashed: published")]
+    if replaced := replaced_lines(results / "tables" / "replaced"):
+        parts += ["## Short recipes that were replaced", _REPLACED, "\n".join(replaced)]
     parts += [*_figure_1(results, link), *_other_figures(results, link)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
