@@ -16,25 +16,13 @@ import torch
 from _loop import make_trainer, random_images, train_steps
 from _result import write_result
 
+from verydeep.experiments import ENTRIES, read_recipe
 from verydeep.experiments._bench_child import peak
-from verydeep.experiments._recipes import read_recipe
 from verydeep.models import Network, multiply_adds
 from verydeep.training import Report
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-speed.json"
-NAMES = (
-    "highway-mnist-16",
-    "highway-mnist-32",
-    "highway-a",
-    "highway-b",
-    "highway-c",
-    "highway-19-nin-cifar10",
-    "fitnet-a",
-    "fitnet-b",
-    "maxout",
-    "nin",
-    "all-cnn-c",
-)
+NAMES = [entry.name for entry in ENTRIES if entry.data != "CIFAR-100" and entry.name and "hints" not in entry.name]
 SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
 REPEATS, STEPS = 5, 2
 

@@ -153,6 +153,8 @@ def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
         said = capsys.readouterr().out
         assert f"left alone: {file} was measured with other settings" in said
         assert "nothing left" in said
+    assert main(["reproduce", "table2", "--quick", "--only", "highway-a", "--results", str(tmp_path)]) == 2
+    assert "was measured with other settings" in capsys.readouterr().err
     assert file.read_text() == before
     assert len(TableResult(file.parent, NAMED["highway-b"], "fast").curves[0].metrics) == 2
 

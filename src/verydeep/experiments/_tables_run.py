@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from verydeep.data import DataConfig
+from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import TEACHER, Entry
 from verydeep.experiments._tables_results import TableResult
@@ -93,9 +94,12 @@ class Tables:
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None, tell: Tell) -> None:
         """Train; `tell` gets every epoch. Rows whose results are of other settings are left alone."""
+        fitting = {entry: config for entry, config in self.configs.items() if entry not in self.refused}
+        if not fitting:
+            raise UserError(self.found[self.refused[0]].refusal)
         with ExitStack() as held:
-            for entry in self.configs.keys() - set(self.refused):
-                self.found[entry].start(self.configs[entry])
+            for entry, config in fitting.items():
+                self.found[entry].start(config)
                 busy = f"{entry.name} is being trained by another process"
                 held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
             self.waiting = waiting = self.tasks()
