@@ -185,7 +185,7 @@ CIFAR = Study(
             Variation("muon-label-smoothing-0.1", f"{_MUON_WORDS}, label smoothing 0.1",
                       _MUON | {"label_smoothing": 0.1}, "muon"),
             *_each("optim.lr", "learning rate", 0.0075, 0.03),
-            *_each("optim.weight_decay", "weight decay", 0.003, 0.03),
+            *_each("optim.weight_decay", "weight decay", 0.03, 0.1),
             *_each("optim.momentum", "momentum", 0.95),
             *_each("batch_size", "batch", 50),
             *_each("data.augment.pad", "translation", 2),
