@@ -41,7 +41,7 @@ def recipe_page(folder: Path) -> str:
     """The page, in Markdown."""
     parts = [_HEAD]
     for study in STUDIES.values():
-        parts += [f"## {study.title}", f"What we take from it: {study.lesson}", f"The base: {study.words}."]
+        parts += [f"## {study.title}", f"What we take from it, mostly from single seeds: {study.lesson}", f"The base: {study.words}."]
         lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
         for epochs in lengths:
             scores = Scores(folder, study, epochs)
@@ -53,9 +53,12 @@ def recipe_page(folder: Path) -> str:
 
 
 def _tables(scores: Scores) -> list[str]:
-    references = dict.fromkeys(variation.reference for variation in scores.study.variations)
-    tables = ("\n".join(score_lines(scores, reference)) for reference in references)
-    return [table for table in tables if table]
+    words = {variation.name: variation.words for variation in scores.study.variations}
+    tables = []
+    for reference in dict.fromkeys(variation.reference for variation in scores.study.variations):
+        if lines := score_lines(scores, reference):
+            tables += [f"Changes of {words[reference]}:", "\n".join(lines)]
+    return tables
 
 
 def recipe_lines(row: str) -> list[str]:
