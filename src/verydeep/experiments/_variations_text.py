@@ -41,7 +41,11 @@ def recipe_page(folder: Path) -> str:
     """The page, in Markdown."""
     parts = [_HEAD]
     for study in STUDIES.values():
-        parts += [f"## {study.title}", f"What we take from it, mostly from single seeds: {study.lesson}", f"The base: {study.words}."]
+        parts += [
+            f"## {study.title}",
+            f"What we take from it, mostly from single seeds: {study.lesson}",
+            f"The base: {study.words}.",
+        ]
         lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
         for epochs in lengths:
             scores = Scores(folder, study, epochs)
