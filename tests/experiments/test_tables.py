@@ -169,6 +169,15 @@ def test_a_damaged_result_is_said_in_a_line(text: str, tmp_path: Path, capsys: p
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("wrong", ['"x"', "7", "null"])
+def test_an_accuracy_that_is_none_is_said_in_a_line(wrong: str, tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.25])])
+    file = tmp_path / "highway-a-fast.json"
+    file.write_text(file.read_text().replace("0.25", wrong))
+    with pytest.raises(UserError, match="is damaged"):
+        read_results(tmp_path)
+
+
 def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path: Path) -> None:
     ended = [curve([0.5] * 29 + [last], 60, "trained") for last in (0.994, 0.996)]
     made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
@@ -288,12 +297,15 @@ def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.
     assert (results / "tables" / "curves.svg").exists()
 
 
-def test_the_readme_has_every_row_that_was_trained_to_the_end() -> None:
-    readme, found = (ROOT / "README.md").read_text(), read_results(ROOT / "results" / "tables")
+def test_the_readme_has_every_row_that_was_trained_to_the_end_and_no_other() -> None:
+    section = (ROOT / "README.md").read_text().partition("## The paper's tables")[2].partition("\n## ")[0]
+    said = [line for line in section.splitlines() if line.startswith("| Highway")]
+    found, rows = read_results(ROOT / "results" / "tables"), []
     for line in (line for table in TABLES for line in tables_lines(table, found)[2:]):
         network, data, _, published, ours, recipe, epochs, seeds, *_ = (cell.strip() for cell in line[1:-1].split("|"))
         if epochs.isdigit():
-            assert f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |" in readme
+            rows.append(f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |")
+    assert said == rows
 
 
 def test_the_page_of_results_is_what_the_results_say() -> None:

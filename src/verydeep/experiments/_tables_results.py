@@ -116,7 +116,9 @@ class TableResult:
             self.config = from_dict(TrainConfig, values["config"], f"{self.file}: config")
             for line in values["seeds"]:
                 self.curves[line["seed"]] = Curve(line["status"], tuple(line["metrics"]), line["environment"])
-        except (KeyError, TypeError) as error:
+                if not all(0 <= metrics.get("test_accuracy", 0) <= 1 for metrics in line["metrics"]):
+                    raise ValueError("an accuracy that is none")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{self.file} is damaged ({error!r}); move it away to start again") from error
 
 

@@ -134,9 +134,10 @@ def _work(connection: Connection, root: Path | None) -> None:
     data = Data(root)
     while True:
         try:
-            connection.send(_train(connection.recv(), data, connection.send))
-        except UserError as error:
-            connection.send(str(error))
+            try:
+                connection.send(_train(connection.recv(), data, connection.send))
+            except UserError as error:
+                connection.send(str(error))
         except (EOFError, ConnectionError, Interrupted):  # without the parent there is nobody to train for
             return
 
