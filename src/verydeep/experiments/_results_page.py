@@ -18,8 +18,8 @@ authors' recipe for the highway networks of Tables 1 and 3; for Table 2 and the 
 all was published. `fast` trains the same network for a tenth of the epochs with settings of our own: optimiser,
 schedule, learning rate, clipping, weight decay, dropout, smoothing of labels, averaging, gate bias and augmentation.
 The files in `configs/` say what was inferred and changed. Times are of training and measuring together."""
-_REPLACED = """That these fell short, and so that something had to change, was seen on the test set; the values that took
-their place were compared on validation images (`docs/fast-recipe.md`)."""
+_REPLACED = """That these fell short, and so that something had to change, was seen on the test set; the values that
+took their place were compared on validation images (`docs/fast-recipe.md`)."""
 _LOG = """What the authors' published log says of the test accuracy, in percent, after an epoch, and our first run of
 their recipe as far as it has got.
 They took the images in the same order in every epoch"""

@@ -159,7 +159,7 @@ CIFAR = Study(
     _BASE | {"data.validation": 5000, "optim.lr": 0.1, "optim.weight_decay": 0.0005, "data.augment.pad": 4},
     _WORDS.format(lr=0.1, decay=0.0005, augment="translation by up to 4 pixels and mirroring"),
     "SGD fits too slowly, and neither its learning rate nor the batch makes up for it: in so few epochs, Muon at a "
-    "rate of 0.015 and smoothed labels on top of it gained about as much each; at half or twice that rate most of it is "
+    "rate of 0.015 and smoothed labels on top of it gained about as much each; at half or twice that rate most is "
     "lost. What fits faster also learns by heart sooner: after 24 epochs a weight decay of 0.1 was better than 0.03; "
     "0.01 was not tried at that length. The paper trains by SGD; the recipes that use Muon say so.",
     (
