@@ -195,4 +195,22 @@ CIFAR = Study(
         ),
     ),
 )  # fmt: skip
-STUDIES = {study.name: study for study in (MNIST, CIFAR)}
+DEEP_CIFAR = Study(
+    "highway-b",
+    "CIFAR-10, highway-b: trained on 45,000 images, validated on 5,000",
+    "highway-b",
+    _BASE
+    | {"data.validation": 5000, "data.augment.pad": 4, "label_smoothing": 0.1}
+    | {"optim.name": "muon", "optim.lr": 0.015, "optim.weight_decay": 0.1},
+    "the recipe of Highway A: batches of 100, Muon with Nesterov momentum 0.9, one cycle with a warm-up of 0.2 to a "
+    "learning rate of 0.015, decoupled weight decay 0.1, bias rate x 2, no dropout, label smoothing 0.1, translation "
+    "by up to 4 pixels and mirroring, gate bias -2",
+    "a few epochs show whether the learning rate suits a deeper and wider network; they say little of weight decay, "
+    "whose work shows at the end of a long training.",
+    (
+        Variation(BASE, "the base"),
+        *_each("optim.lr", "learning rate", 0.0075, 0.03),
+        *_each("optim.weight_decay", "weight decay", 0.05, 0.2),
+    ),
+)
+STUDIES = {study.name: study for study in (MNIST, CIFAR, DEEP_CIFAR)}
