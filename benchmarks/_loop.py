@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from verydeep.data import Dataset, Split
-from verydeep.training import Report, Run, TrainConfig, World, make_model
+from verydeep.training import ProcessGroup, Report, Run, TrainConfig, make_model
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
 
@@ -17,7 +17,9 @@ def random_images(samples: int, shape: tuple[int, ...], classes: int) -> Dataset
 
 
 def make_trainer(config: TrainConfig, data: Dataset, folder: str, report: Report) -> Trainer:
-    return Trainer(Run(Path(folder), config), make_model(config, data), data, World(0, 1, torch.device("cpu")), report)
+    return Trainer(
+        Run(Path(folder), config), make_model(config, data), data, ProcessGroup(0, 1, torch.device("cpu")), report
+    )
 
 
 def train_steps(trainer: Trainer, epoch: int, steps: int) -> None:

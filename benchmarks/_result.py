@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.training import environment
 
 
@@ -16,4 +16,4 @@ def write_result(path: Path, result: dict[str, Any]) -> None:
         "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_whole(path, json.dumps(result | facts, indent=1) + "\n")
+    write_atomic(path, json.dumps(result | facts, indent=1) + "\n")

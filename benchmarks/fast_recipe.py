@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verydeep.errors import UserError, unknown
 from verydeep.experiments import STUDIES, VariationStudy, recipe_page
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.training import interruptible
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +45,7 @@ def main() -> int:
             seconds = None if ends is None else ends - time.monotonic()
             if (seconds is None or seconds > 0) and not interrupt.requested:
                 whole.train(options.root, interrupt, seconds, partial(print, flush=True))
-            write_whole(page, recipe_page(results))
+            write_atomic(page, recipe_page(results))
     print(f"{page} is written")
     return 130 if interrupt.requested else 0
 

@@ -16,7 +16,7 @@ import torch
 from verydeep.analysis import Findings, load_findings
 from verydeep.cli import main as verydeep
 from verydeep.config import to_dict
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.report import plot_depth_usage, plot_gates, plot_lesions, plot_routing, plot_signal_flow
 from verydeep.training import Run
 
@@ -76,8 +76,8 @@ def main() -> None:
     records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}
     records["MNIST"]["pruned"] = without_idle_layers(RUNS / NETWORKS["MNIST"])
     for name, numbers in records.items():
-        write_whole(RESULTS / f"{NETWORKS[name]}.json", json.dumps(numbers, indent=1) + "\n")
-    write_whole(RESULTS / "README.md", table(records))
+        write_atomic(RESULTS / f"{NETWORKS[name]}.json", json.dumps(numbers, indent=1) + "\n")
+    write_atomic(RESULTS / "README.md", table(records))
 
 
 # What the paper says (Section 4), and where our number for it is.

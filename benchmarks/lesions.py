@@ -21,7 +21,7 @@ from verydeep.analysis import lesion_study
 from verydeep.data import Split, load_dataset
 from verydeep.errors import UserError
 from verydeep.models import Network, create_model
-from verydeep.training import Run, World, evaluate
+from verydeep.training import ProcessGroup, Run, evaluate
 
 PART = 10_000
 OUT = Path(__file__).parents[1] / "results" / "lesions.json"
@@ -61,7 +61,7 @@ class Clock:
 
 
 def passes(model: Network, data: Split, count: int) -> None:
-    world = World.join("cpu")
+    world = ProcessGroup.join("cpu")
     for _ in range(count):
         evaluate(model, data, world)
 
@@ -71,7 +71,7 @@ def main() -> None:
     torch.set_flush_denormal(True)
     model, (name, data) = network(), images()
     layers = model.highway_depth
-    evaluate(model, Split(data.x[:2000], data.y[:2000]), World.join("cpu"))  # warms up
+    evaluate(model, Split(data.x[:2000], data.y[:2000]), ProcessGroup.join("cpu"))  # warms up
 
     full, lesions, samples = Clock(), Clock(), 0
     for x, y in zip(data.x.split(PART), data.y.split(PART), strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from verydeep.config import to_dict
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.report import plot_curves
 from verydeep.training import Run, make_report, read_config, resume, train
 
@@ -43,7 +43,7 @@ def record(run: Run) -> dict[str, Any]:
 def main() -> None:
     torch.set_flush_denormal(True)  # as the command line does
     for name in sys.argv[1:]:
-        write_whole(RESULTS / f"{name}.json", json.dumps(record(trained(name)), indent=1) + "\n")
+        write_atomic(RESULTS / f"{name}.json", json.dumps(record(trained(name)), indent=1) + "\n")
     curves = {file.stem: json.loads(file.read_text())["metrics"] for file in sorted(RESULTS.glob("*.json"))}
     plot_curves(curves, RESULTS / "curves.png", metric="train_loss", log=True)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import from_dict, renamed, to_dict
 from verydeep.errors import UserError, unknown
 
 
@@ -86,3 +86,18 @@ def test_no_values_raise_anything_but_a_clear_error(values: Any) -> None:
 
 def test_an_unknown_name_lists_what_is_known_when_nothing_is_near() -> None:
     assert str(unknown("colour", "xyz", ["red", "blue"])) == "unknown colour 'xyz'; known: blue, red"
+
+
+@dataclass(frozen=True)
+class Renamed:
+    half_life: float | None = renamed("average", None)
+
+
+def test_a_field_is_read_under_its_former_name_with_a_hint() -> None:
+    hints: list[str] = []
+    assert from_dict(Renamed, {"average": 2.0}, "run.toml", hints.append) == Renamed(2.0)
+    assert hints == ["run.toml: 'average' is now called 'half_life'"]
+    assert from_dict(Renamed, {"average": 2.0}) == Renamed(2.0)
+    assert to_dict(Renamed(2.0)) == {"half_life": 2.0}
+    with pytest.raises(UserError, match="unknown key"):
+        from_dict(Renamed, {"average": 2.0, "half_life": 1.0})

@@ -4,32 +4,32 @@ from pathlib import Path
 import pytest
 
 from verydeep.errors import UserError
-from verydeep.files import read_json, read_toml, write_whole
+from verydeep.files import read_json, read_toml, write_atomic
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    write_whole(tmp_path / "new" / "file", "first")
-    write_whole(tmp_path / "new" / "file", b"second")
+    write_atomic(tmp_path / "new" / "file", "first")
+    write_atomic(tmp_path / "new" / "file", b"second")
     assert (tmp_path / "new" / "file").read_text() == "second"
     assert len(list((tmp_path / "new").iterdir())) == 1
 
 
 def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_whole(tmp_path / "file", "old")
+    write_atomic(tmp_path / "file", "old")
 
     def full(partial: Path) -> None:
         partial.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(UserError, match="the disk is full"):
-        write_whole(tmp_path / "file", full)
+        write_atomic(tmp_path / "file", full)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
 def test_a_device_or_a_folder_is_never_replaced(tmp_path: Path) -> None:
     for path in (Path("/dev/null"), tmp_path):
         with pytest.raises(UserError, match="no ordinary file"):
-            write_whole(path, "data")
+            write_atomic(path, "data")
     assert Path("/dev/null").is_char_device()
 
 

@@ -13,11 +13,12 @@ SOURCE = ROOT / "src" / "verydeep"
 # From the ground up. A package imports only from lower floors, never from one beside it.
 FLOORS: list[set[str]] = [
     {"errors"},
-    {"config", "files"},
+    {"config", "files", "cpu"},
     {"lock"},
     {"kernels"},
     {"nn"},
     {"models", "data"},
+    {"objectives"},
     {"training", "analysis"},
     {"search"},
     {"report", "web"},

@@ -6,7 +6,19 @@ The packages load on first use, so that `import verydeep` costs nothing: `veryde
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["__version__", "config", "data", "errors", "experiments", "interop", "models", "nn", "report", "training"]
+__all__ = [
+    "__version__",
+    "config",
+    "data",
+    "errors",
+    "experiments",
+    "interop",
+    "models",
+    "nn",
+    "objectives",
+    "report",
+    "training",
+]
 
 
 def __getattr__(name: str) -> str | ModuleType:

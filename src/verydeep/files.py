@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _PARTIAL = ".partial"
 
 
-def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
+def write_atomic(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
     """Write under a temporary name, then rename: nobody ever sees half a file.
 
     Args:
@@ -43,7 +44,7 @@ def write_whole(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
 
 
 def partial_files(folder: Path) -> list[Path]:
-    """What `write_whole` leaves when the process is killed in the middle of it."""
+    """What `write_atomic` leaves when the process is killed in the middle of it."""
     return list(folder.glob(f".*{_PARTIAL}"))
 
 
@@ -67,6 +68,22 @@ def _read(path: Path, parse: Callable[[str], Any], kind: str, hint: str) -> dict
     if not isinstance(values, dict):
         raise UserError(f"{path}: expected a {kind} table of keys, got {type(values).__name__}")
     return values
+
+
+def user_cache() -> Path:
+    """The folder for data and compiled kernels that can be fetched or made again.
+
+    A user without a home gets a path below the null device, where nothing can be written.
+    """
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "verydeep"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "verydeep" / "Cache"
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "verydeep"
 
 
 def make_folder(folder: Path) -> None:

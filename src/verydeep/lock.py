@@ -39,7 +39,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 @contextmanager
-def alone(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
+def exclusive_lock(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock file at `path`.
 
     Args:

@@ -484,7 +484,7 @@ _WORDS = {
     "optim.name": "Muon",
     "optim.nesterov": "Nesterov",
     "optim.weight_decay": "weight decay",
-    "average": "average",
+    "ema_half_life": "average",
     "schedule.name": "schedule",
 }
 

@@ -223,7 +223,7 @@ def test_a_budget_that_is_none_is_refused(text: str, write: Write, capsys: pytes
 def test_a_run_that_diverges_is_a_result_and_ranks_last(write: Write, tmp_path: Path) -> None:
     file, folder = write(trials=4), tmp_path / "study"
     text = file.read_text().replace("low = 0.01, high = 1.0", "low = 0.1, high = 1e12")
-    file.write_text(text.replace("checkpoint_every", "explosion = 2.0\ncheckpoint_every"))
+    file.write_text(text.replace("checkpoint_every", "divergence_factor = 2.0\ncheckpoint_every"))
     study = start_study(folder, read_search(file))
     assert work(study, folder)
     found = records(study)

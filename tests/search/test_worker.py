@@ -10,7 +10,7 @@ import pytest
 
 from verydeep import lock
 from verydeep.errors import UserError
-from verydeep.lock import alone, is_held
+from verydeep.lock import exclusive_lock, is_held
 from verydeep.models import Network
 from verydeep.search import (
     Study,
@@ -111,7 +111,7 @@ def test_a_damaged_run_is_no_result_but_said(begin: Begin) -> None:
 
 def test_a_run_that_another_process_holds_is_waited_for(begin: Begin) -> None:
     study, folder = begin(LR, trials=1)
-    held = alone(folder / "trials" / "0000" / "lock", "")
+    held = exclusive_lock(folder / "trials" / "0000" / "lock", "")
     held.__enter__()
     release = Timer(1.0, lambda: held.__exit__(None, None, None))
     release.start()
@@ -152,7 +152,9 @@ def test_ctrl_c_while_a_trial_starts_is_not_lost(begin: Begin, monkeypatch: pyte
 
 def test_a_run_that_diverges_where_halving_looks_has_diverged_and_is_not_pruned(begin: Begin) -> None:
     space = "optim.lr = {choices = [0.1, 1e9]}"
-    study, folder = begin(space, 6, "explosion = 2.0", 'metric = "loss"\nhalving = {first = 1, keep = 2}', epochs=2)
+    study, folder = begin(
+        space, 6, "divergence_factor = 2", 'metric = "loss"\nhalving = {first = 1, keep = 2}', epochs=2
+    )
     assert work(study, folder)
     found = records(study)
     exploded = [record.settings["optim.lr"] > 1 for record in found]

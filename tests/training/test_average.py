@@ -9,10 +9,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from verydeep.data import Dataset
-from verydeep.training import OptimConfig, Run, World, evaluate, resume, train
+from verydeep.training import OptimConfig, ProcessGroup, Run, evaluate, resume, train
 from verydeep.training._average import Average
 
-ALONE = World(0, 1, torch.device("cpu"))
+ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
 
 def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
@@ -55,7 +55,7 @@ def test_the_module_has_its_own_weights_again_afterwards_also_tied_ones() -> Non
 
 
 def test_the_average_is_what_is_measured_and_kept(tmp_path: Path, unvalidated: Dataset, configure: Any) -> None:
-    config = configure(average=1.0, epochs=3, optim=OptimConfig(lr=0.5))
+    config = configure(ema_half_life=1.0, epochs=3, optim=OptimConfig(lr=0.5))
     run = train(config, tmp_path / "run", dataset=unvalidated)
     last = train(configure(epochs=3, optim=OptimConfig(lr=0.5)), tmp_path / "last", dataset=unvalidated)
     assert evaluate(run.model, unvalidated.test, ALONE).loss == run.metrics[-1]["test_loss"]
@@ -69,7 +69,7 @@ def test_the_average_is_what_is_measured_and_kept(tmp_path: Path, unvalidated: D
 def test_a_killed_run_goes_on_with_the_same_average(
     steps: int, tmp_path: Path, tiny: Dataset, configure: Any, stop_after: Any
 ) -> None:
-    config = configure(average=0.5, epochs=2, label_smoothing=0.1)
+    config = configure(ema_half_life=0.5, epochs=2, label_smoothing=0.1)
     whole = train(config, tmp_path / "whole", dataset=tiny)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "run", dataset=tiny, report=stop_after(steps))

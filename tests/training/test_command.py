@@ -56,7 +56,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("seed = -1", "seed must be from 0 to below 2 ** 63, got -1"),
         ("seed = 100000000000000000000", "seed must be from 0 to below 2 ** 63, got 1"),
         ("checkpoint_every = -0.1", "checkpoint_every must be 0 or more"),
-        ("explosion = 1.0", "explosion must be more than 1"),
+        ("divergence_factor = 1.0", "divergence_factor must be more than 1"),
         ("optim = {lr = 0}", "optim.lr must be more than 0"),
         ("optim = {lr = nan}", "optim.lr must be more than 0, and finite, got nan"),
         ("optim = {lr = inf}", "optim.lr must be more than 0, and finite, got inf"),

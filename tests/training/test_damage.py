@@ -18,7 +18,7 @@ from torch import nn
 from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 from verydeep.training import OptimConfig, Report, Run, TrainConfig, resume, train
 from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training._optim import make_optimiser
@@ -203,7 +203,7 @@ def test_two_processes_cannot_train_one_run(
     assert main(["train", *OPTIONS, "--epochs", "1", "--folder", str(path), "--quiet"]) == 0
     (path / "summary.json").unlink()
     before = (path / "events.log").read_text()
-    with alone(path / "lock", ""):
+    with exclusive_lock(path / "lock", ""):
         assert main(["train", "--resume", str(path)]) == 2
     assert capsys.readouterr().err == f"verydeep: {path} is being trained by another process\n"
     assert (path / "events.log").read_text() == before
@@ -211,7 +211,7 @@ def test_two_processes_cannot_train_one_run(
 
 def test_two_that_start_at_once_do_not_share_a_folder(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     path = tmp_path / "run"
-    with alone(path / "lock", ""), pytest.raises(UserError, match="another process"):
+    with exclusive_lock(path / "lock", ""), pytest.raises(UserError, match="another process"):
         train(configure(), path, dataset=tiny)
     assert [file.name for file in path.iterdir()] == ["lock"]
 

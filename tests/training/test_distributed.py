@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 import verydeep
-from verydeep.training import Run, World
+from verydeep.training import ProcessGroup, Run
 from verydeep.training._seed import seed_step
 
 # What every process has at hand; each test adds what it does with it.
@@ -230,9 +230,9 @@ def test_processes_have_parted_before_python_ends(tmp_path: Path) -> None:
     """Threads that outlive it abort the process now and then."""
     part = (
         "import atexit, weakref\n"
-        "from verydeep.training import World\n"
+        "from verydeep.training import ProcessGroup\n"
         "atexit.register(lambda: print('parted' if met() is None else 'still together'))\n"
-        "World.join('cpu')\n"
+        "ProcessGroup.join('cpu')\n"
         "met = weakref.ref(torch.distributed.group.WORLD)\n"
         "attempt(lambda: train(replace(config, epochs=1), 'run'))"
     )
@@ -241,7 +241,7 @@ def test_processes_have_parted_before_python_ends(tmp_path: Path) -> None:
 
 def test_every_process_has_its_own_dropout() -> None:
     def draw(rank: int, batch: int) -> list[float]:
-        seed_step(7, 1, batch, World(rank, 2, torch.device("cpu")))
+        seed_step(7, 1, batch, ProcessGroup(rank, 2, torch.device("cpu")))
         return list(torch.rand(3).tolist())
 
     assert draw(0, 5) == draw(0, 5)

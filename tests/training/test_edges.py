@@ -24,7 +24,7 @@ from verydeep.training._fingerprint import fingerprint
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._loop import Trainer
 from verydeep.training._train import make_model
-from verydeep.training._world import World
+from verydeep.training._world import ProcessGroup
 
 
 class Warnings(Report):
@@ -45,7 +45,7 @@ def test_a_wish_to_stop_is_heard_also_when_an_epoch_is_one_batch(
 ) -> None:
     config: TrainConfig = configure(batch_size=batch_size, epochs=3)
     run = Run.create(tmp_path / "run", config, make_model(config, tiny), {})
-    trainer = Trainer(run, make_model(config, tiny), tiny, World(0, 1, torch.device("cpu")), Report())
+    trainer = Trainer(run, make_model(config, tiny), tiny, ProcessGroup(0, 1, torch.device("cpu")), Report())
     interrupt = Interrupt()
     interrupt.requested = True
     assert trainer.fit(interrupt) == "interrupted"

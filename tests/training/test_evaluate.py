@@ -8,9 +8,9 @@ from torch import nn
 
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
-from verydeep.training import World, evaluate
+from verydeep.training import ProcessGroup, evaluate
 
-ALONE = World(0, 1, torch.device("cpu"))
+ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ def test_running_means_are_not_changed(tiny: Dataset) -> None:
 def test_processes_share_the_samples_and_lose_none(tiny: Dataset, network: nn.Module, monkeypatch: Any) -> None:
     parts: list[torch.Tensor] = []
 
-    def noted(self: World, value: torch.Tensor) -> torch.Tensor:
+    def noted(self: ProcessGroup, value: torch.Tensor) -> torch.Tensor:
         parts.append(value.clone())
         return value
 
-    monkeypatch.setattr(World, "total", noted)
+    monkeypatch.setattr(ProcessGroup, "total", noted)
     for rank in range(3):
-        evaluate(network, tiny.train, World(rank, 3, torch.device("cpu")))
+        evaluate(network, tiny.train, ProcessGroup(rank, 3, torch.device("cpu")))
     loss, right = torch.stack(parts).sum(0).tolist()
     whole = evaluate(network, tiny.train, ALONE)
     assert loss / 115 == pytest.approx(whole.loss)

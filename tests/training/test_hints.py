@@ -110,7 +110,7 @@ def test_each_stage_goes_through_all_steps_of_the_schedule(
 def test_a_killed_run_goes_on_to_the_same_bits(
     steps: int, tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig], stop_after: Any
 ) -> None:
-    config = replace(student(), average=1.0)
+    config = replace(student(), ema_half_life=1.0)
     whole = train(config, tmp_path / "whole", dataset=images)
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "run", dataset=images, report=stop_after(steps))

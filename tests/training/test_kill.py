@@ -30,7 +30,7 @@ CHANGES = {
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
     "muon": dict(epochs=2, optim=OptimConfig("muon", 0.01)),
     "stopped early": dict(epochs=9, patience=1, optim=OptimConfig(lr=1e-9)),
-    "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), explosion=2.0, evaluate_test=False,
+    "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), divergence_factor=2.0, evaluate_test=False,
                      schedule=ScheduleConfig("one-cycle", warmup=0.9)),
 }
 scenario, root = sys.argv[1], Path(sys.argv[2])

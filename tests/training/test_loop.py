@@ -14,9 +14,19 @@ from torch import Tensor, nn
 from verydeep.data import Augment, DataConfig, Dataset
 from verydeep.errors import UserError
 from verydeep.models import create_model, load_weights
-from verydeep.training import ModelConfig, OptimConfig, Report, Run, ScheduleConfig, World, evaluate, resume, train
+from verydeep.training import (
+    ModelConfig,
+    OptimConfig,
+    ProcessGroup,
+    Report,
+    Run,
+    ScheduleConfig,
+    evaluate,
+    resume,
+    train,
+)
 
-ALONE = World(0, 1, torch.device("cpu"))
+ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
 
 def but_seconds(run: Run) -> list[dict[str, Any]]:
@@ -198,7 +208,7 @@ def test_divergence_is_a_result_and_leaves_the_weights_of_before(
 def test_a_loss_far_beyond_a_blind_guess_counts_as_divergence(
     tmp_path: Path, unvalidated: Dataset, configure: Any
 ) -> None:
-    run = train(configure(optim=OptimConfig(lr=1e6), explosion=2.0), tmp_path / "run", dataset=unvalidated)
+    run = train(configure(optim=OptimConfig(lr=1e6), divergence_factor=2.0), tmp_path / "run", dataset=unvalidated)
     assert run.summary is not None
     assert (run.summary["status"], run.summary["epochs"]) == ("diverged", 1)
     with pytest.raises(UserError, match="diverged in its first epoch"):

@@ -12,7 +12,7 @@ from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.models import Dropout, create_model
-from verydeep.training import OptimConfig, Run, train
+from verydeep.training import OptimConfig, Run, read_config, train
 from verydeep.training._evaluate import losses
 
 
@@ -49,7 +49,7 @@ def test_rates_that_cannot_be_are_refused(factor: float) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [(["--label-smoothing", "1"], "label_smoothing must be from 0 to below 1"),
-     (["--average", "0"], "average must be more than 0 epochs"),
+     (["--ema-half-life", "0"], "ema_half_life must be more than 0 epochs"),
      (["--model.dropout", "0.5"], "unknown key in highway-mlp 'dropout'")],
 )  # fmt: skip
 def test_settings_that_cannot_be_get_one_line(
@@ -65,8 +65,20 @@ def test_a_run_from_before_these_settings_is_opened(tmp_path: Path, tiny: Datase
     run = train(configure(epochs=1), tmp_path / "run", dataset=tiny)
     file = run.path / "config.json"
     saved = json.loads(file.read_text())
-    for name in ("label_smoothing", "average"):
+    for name in ("label_smoothing", "ema_half_life"):
         del saved["training"][name]
     del saved["training"]["model"]["dropout"]
     file.write_text(json.dumps(saved))
     assert Run.load(run.path).config == run.config
+
+
+def test_settings_of_an_earlier_version_are_read_with_a_hint(tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text("average = 2.0\nexplosion = 50.0\n")
+    with pytest.warns(FutureWarning, match="now called") as hints:
+        config = read_config(file)
+    assert (config.ema_half_life, config.divergence_factor) == (2.0, 50.0)
+    assert [str(hint.message) for hint in hints] == [
+        f"{file}: 'average' is now called 'ema_half_life'",
+        f"{file}: 'explosion' is now called 'divergence_factor'",
+    ]

@@ -8,7 +8,7 @@ from torch import nn
 from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
-from verydeep.lock import alone, is_held
+from verydeep.lock import exclusive_lock, is_held
 from verydeep.training import OptimConfig, RunInfo, TrainConfig, list_runs, train
 
 Configure = Callable[..., TrainConfig]
@@ -45,7 +45,7 @@ def test_the_status_says_how_a_run_ended(tmp_path: Path, tiny: Dataset, configur
 def test_a_run_that_a_process_works_on_is_training(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
     run = train(configure(), tmp_path / "a", dataset=tiny)
     (run.path / "summary.json").unlink()
-    with alone(run.path / "lock", "busy"):
+    with exclusive_lock(run.path / "lock", "busy"):
         assert named(tmp_path)["a"].status == "training"
     assert not is_held(run.path / "lock")
     assert not is_held(tmp_path / "no such lock")

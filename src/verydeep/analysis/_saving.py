@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from verydeep.analysis import _results as results
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 FORMAT = 1  # raised when an older verydeep could not read what a newer one writes
 
@@ -52,7 +52,7 @@ def save_result(result: object, path: str | Path) -> None:
     arrays[_HEADER] = np.array(json.dumps(header, ensure_ascii=False))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    write_whole(Path(path), buffer.getvalue())
+    write_atomic(Path(path), buffer.getvalue())
 
 
 def load_result(path: str | Path, kind: type[T] | None = None) -> T:

@@ -6,6 +6,7 @@ Each command is a file of its own with a `main(arguments)`, imported only when i
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for something the user can mend."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
+    warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: {message}\n"
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(*arguments) if arguments else _run("--help")

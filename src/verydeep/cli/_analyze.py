@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> None:
     import torch
 
     from verydeep.cli._analyze_view import print_findings, summarise
-    from verydeep.files import write_whole
+    from verydeep.files import write_atomic
     from verydeep.training import Run, load_data
 
     torch.set_flush_denormal(True)  # as in training
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> None:
     folder = options.out or run.path / "analysis"
     found = _analyse(options, run, beside, data, parts, tolerance, folder)
     summary = summarise(run, options.data, None if loaded.whole else options.split, len(data), found)
-    write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))

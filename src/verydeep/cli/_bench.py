@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(Bench, "bench", arguments)
     from verydeep.experiments import bench_table, bench_tasks, limited, load_results
-    from verydeep.files import write_whole
+    from verydeep.files import write_atomic
     from verydeep.report import plot_bench
 
     folder = options.out or Path("results") / ("bench-quick" if options.quick else "bench")
@@ -55,8 +55,8 @@ def main(arguments: list[str]) -> None:
     if not results:
         raise UserError(f"{folder}: nothing has been measured yet; leave out --no-measure")
     table = bench_table(results)
-    write_whole(folder / "bench.json", json.dumps(results, indent=1) + "\n")
-    write_whole(folder / "bench.md", _heading(results) + table)
+    write_atomic(folder / "bench.json", json.dumps(results, indent=1) + "\n")
+    write_atomic(folder / "bench.md", _heading(results) + table)
     plot_bench(results, folder / "bench.png")
     _show(results, table, folder, options.json)
 

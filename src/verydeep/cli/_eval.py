@@ -47,21 +47,21 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(Eval, "eval", arguments)
     from verydeep.cli._look import drawable, name_of_data
-    from verydeep.files import write_whole
+    from verydeep.files import write_atomic
     from verydeep.report import plot_confusion
-    from verydeep.training import Run, RunData, World, confusion, load_data
+    from verydeep.training import ProcessGroup, Run, RunData, confusion, load_data
 
     run = Run.load(options.run)
     model = run.model
     split = load_data(run, options.data, options.split, options.root)
     data = RunData.load(run)
-    found = confusion(model, split, data.classes, World.join(options.device).device)
+    found = confusion(model, split, data.classes, ProcessGroup.join(options.device).device)
     name = data.name if options.data is None else name_of_data(options.data, options.split)
     part = None if split.whole else options.split
     result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()
     folder = options.out or run.path / "eval" / _folder(name, part, options.data)
     title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
-    write_whole(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
         plot_confusion(found, folder / f"confusion.{suffix}", drawable(title))
     if options.json:

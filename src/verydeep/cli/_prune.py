@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     import torch
 
     from verydeep.cli._look import share, weights_so_far
-    from verydeep.training import Interrupted, Run, refuse_taken
+    from verydeep.training import Interrupted, Run, require_free_folder
 
     tolerance = share(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
     folder = options.folder or _beside(run.path)
-    refuse_taken(folder)
+    require_free_folder(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
     model = weights_so_far(run)
     try:
@@ -163,11 +163,11 @@ def _metrics(report: PruneReport) -> dict[str, Any]:
 
 def _save(report: PruneReport, run: Run, folder: Path) -> None:
     from verydeep.analysis import Findings, save_findings, save_result
-    from verydeep.files import write_whole
+    from verydeep.files import write_atomic
 
     save_findings(Findings(prune=report), run.path / "analysis")
     save_result(report, folder / "prune.npz")
-    write_whole(folder / "prune.json", json.dumps(asdict(report), indent=1) + "\n")
+    write_atomic(folder / "prune.json", json.dumps(asdict(report), indent=1) + "\n")
 
 
 def _print(options: Prune, report: PruneReport, folder: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
     from verydeep.cli._reproduce import Reproduce
@@ -62,8 +62,8 @@ def _write(study: Fig1, quick: bool) -> None:
     plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
     left = sum(epochs_left(result.trials, study.protocol) for result in found)
     values = {"ratio_at_100_layers": ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
-    write_whole(study.results / "table.json", json.dumps(values, indent=1) + "\n")
-    write_whole(study.results / "fig1.md", fig1_text(found, study.protocol))
+    write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
+    write_atomic(study.results / "fig1.md", fig1_text(found, study.protocol))
     print("\n".join(table_lines(rows)))
     print("\n".join(["", *claim_lines(rows, left), ""]))
     print(f"{study.left(found)}; figure, table and analysis are in {study.results}")

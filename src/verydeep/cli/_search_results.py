@@ -10,7 +10,7 @@ import tyro
 
 from verydeep.cli._options import read_options
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
     from verydeep.search import Record, Study
@@ -69,8 +69,8 @@ def _show(options: Show) -> None:
         print(to_json(study, found), end="")
         return
     folder = options.out or options.study / "show"
-    write_whole(folder / "trials.csv", to_csv(found))
-    write_whole(folder / "trials.json", to_json(study, found))
+    write_atomic(folder / "trials.csv", to_csv(found))
+    write_atomic(folder / "trials.json", to_json(study, found))
     pictures = _draw(study, found, folder)
     _print(study, found, ranked(found, study.config.maximise)[: options.top])
     print(f"{folder}: trials.csv, trials.json{''.join(f', {picture.name}' for picture in pictures)}")
@@ -119,5 +119,5 @@ def _best(options: Best) -> None:
     config = with_settings(study.config.train, best.settings)
     path = options.out or options.study / "best.toml"
     head = f"# Trial {best.trial} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
-    write_whole(path, head + to_toml(to_dict(config)))
+    write_atomic(path, head + to_toml(to_dict(config)))
     print(f"{path}: trial {best.trial}, {metric} {best.value:.6g}; train it with: verydeep train {path}")

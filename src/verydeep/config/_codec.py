@@ -7,6 +7,7 @@ union of them. Where a union has several dataclasses, the dictionary says which 
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from verydeep.errors import UserError, unknown
@@ -20,11 +21,28 @@ def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
     return {f.name: _encode(hints[f.name], getattr(config, f.name)) for f in dataclasses.fields(config)}
 
 
-def from_dict(cls: type[T], values: object, where: str = "config") -> T:
-    """Build `cls` from a dictionary; unknown, missing and mistyped keys are refused by name."""
+def renamed(old: str, default: Any) -> Any:  # noqa: ANN401 - a field of any type
+    """A dataclass field whose values are still read under its old name."""
+    return dataclasses.field(default=default, metadata={"formerly": old})
+
+
+def from_dict(cls: type[T], values: object, where: str = "config", hint: Callable[[str], None] | None = None) -> T:
+    """Build `cls` from a dictionary; unknown, missing and mistyped keys are refused by name.
+
+    Args:
+        cls: The dataclass.
+        values: Its fields by name, or by the names they had in earlier versions.
+        where: The file, for error messages.
+        hint: Called with one line for each field that `values` gives under an earlier name.
+    """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a table of keys, got {_shown(values)}")
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    for old, new in former_names(cls).items():
+        if old in values and new not in values:
+            values = {new if key == old else key: value for key, value in values.items()}
+            if hint is not None:
+                hint(f"{where}: '{old}' is now called '{new}'")
     for key in values:
         if key not in fields:
             raise unknown(f"key in {where}", key, fields)
@@ -34,6 +52,11 @@ def from_dict(cls: type[T], values: object, where: str = "config") -> T:
         raise UserError(f"{where}: missing {', '.join(repr(name) for name in missing)}")
     hints = typing.get_type_hints(cls)
     return cls(**{key: decode(hints[key], value, f"{where}.{key}") for key, value in values.items()})
+
+
+def former_names(cls: type) -> dict[str, str]:
+    """The present name of every field that had another one in an earlier version."""
+    return {f.metadata["formerly"]: f.name for f in dataclasses.fields(cls) if "formerly" in f.metadata}
 
 
 def _encode(hint: Any, value: Any) -> Any:  # noqa: ANN401

@@ -13,7 +13,7 @@ from verydeep.data._formats import parse_set
 from verydeep.data._locate import Search, archives, find, places
 from verydeep.data._ways import from_archive, from_npm, from_web
 from verydeep.errors import UserError
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 
 
 def load_raw(name: str, root: str | Path | None = None) -> Dataset:
@@ -40,7 +40,7 @@ def obtain(entry: Entry, root: Path | None, patience: Patience | None = None) ->
         return search.found
     home, tried = places(root)[0], list(search.problems)
     try:
-        with alone(home / f".{entry.name}.lock", f"waiting for another process that gets {entry.name}"):
+        with exclusive_lock(home / f".{entry.name}.lock", f"waiting for another process that gets {entry.name}"):
             search = _fetch(entry, root, patience, tried)
     except UserError as error:
         tried.append(str(error))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from verydeep.data._entry import Official
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def check(data: bytes, official: Official, where: str) -> None:
 def install(path: Path, data: bytes) -> None:
     """Put a new file in place; one that is there already is never replaced."""
     refuse_to_replace([path])
-    write_whole(path, data)
+    write_atomic(path, data)
 
 
 def refuse_to_replace(paths: Iterable[Path]) -> None:

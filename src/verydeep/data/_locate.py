@@ -1,7 +1,6 @@
 """Where sets are looked for on this machine, and the layouts people already have."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from verydeep.data._entry import Entry, Official
 from verydeep.data._files import Verified, read_official
 from verydeep.errors import UserError
+from verydeep.files import user_cache
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,6 @@ def places(root: Path | None) -> list[Path]:
     named = os.environ.get("VERYDEEP_DATA")
     chosen = [root, Path(named) if named else None, user_cache()]
     return list(dict.fromkeys(Path(os.path.expanduser(place)) for place in chosen if place))
-
-
-def user_cache() -> Path:
-    """The platform's folder for what can be fetched again."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local") / "verydeep" / "Cache"
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/verydeep")
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "verydeep"
 
 
 def folders(entry: Entry, root: Path | None) -> Iterator[Path]:

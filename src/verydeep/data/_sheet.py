@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from verydeep.data._dataset import Dataset, Split
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 _TILE = 64  # pixels an image may fill, enlarged by a whole factor
 _GAP = 4
@@ -45,7 +45,7 @@ def save_sheet(sheet: Image.Image, path: Path) -> None:
     """Write the sheet as PNG, whole or not at all."""
     encoded = io.BytesIO()
     sheet.save(encoded, format="PNG")
-    write_whole(path, encoded.getvalue())
+    write_atomic(path, encoded.getvalue())
 
 
 def _first(split: Split, c: int, samples: int) -> torch.Tensor:

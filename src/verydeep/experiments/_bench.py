@@ -16,7 +16,7 @@ from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import bench_cases
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 from verydeep.training._environment import environment
 
 _DEPTHS = (10, 20, 50, 100, 1000, 10_000)
@@ -86,7 +86,7 @@ def run_bench(tasks: list[Task], folder: Path) -> Iterator[Task]:
             with _process(group[0], Path(cache)) as ask:
                 for task in group:
                     result = ask(task.what) | {"environment": _facts(task), "date": datetime.now(UTC).isoformat()}
-                    write_whole(folder / f"{task.name}.json", json.dumps(result, indent=1) + "\n")
+                    write_atomic(folder / f"{task.name}.json", json.dumps(result, indent=1) + "\n")
                     yield task
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.experiments._fig1 import SEED, Network, Protocol, settings_of
-from verydeep.files import cannot_write, write_whole
+from verydeep.files import cannot_write, write_atomic
 from verydeep.search import Settings
 from verydeep.training import TrainConfig, environment
 
@@ -74,7 +74,7 @@ class Results:
             tuple(line["test_accuracy"] for line in lines),
         )
         if not self.file.exists():
-            write_whole(self.file, json.dumps(self.head | {"environment": environment()}) + "\n")
+            write_atomic(self.file, json.dumps(self.head | {"environment": environment()}) + "\n")
         self._append(json.dumps(vars(found)) + "\n")
         self.trials[trial] = found
 

@@ -12,7 +12,7 @@ from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._halving import Task, eliminated, epochs_left, tasks
 from verydeep.experiments._tasks import Job, Outcome, train_jobs
 from verydeep.experiments._time import hours
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 from verydeep.training import Interrupt
 
 
@@ -43,7 +43,7 @@ class Fig1:
         with ExitStack() as held:
             for network in self.networks:
                 busy = f"{network.name} is being trained by another process"
-                held.enter_context(alone(self.runs / f"{network.name}.lock", busy, wait=False))
+                held.enter_context(exclusive_lock(self.runs / f"{network.name}.lock", busy, wait=False))
             found = {result.network: result for result in self.read()}
             taken: dict[Path, Task] = {}
 

@@ -9,7 +9,7 @@ from verydeep.experiments._fig1_table import Row
 from verydeep.experiments._fig1_text import table_lines, unfinished
 from verydeep.experiments._tables import TABLES
 from verydeep.experiments._tables_text import log_lines, read_results, replaced_lines, tables_lines
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 
 _OURS = "# Results\n\nWritten by `verydeep reproduce`"
 _HEAD = f"""{_OURS} from `results/`; `verydeep reproduce all --minutes 0` writes it again. Accuracies are of
@@ -42,7 +42,7 @@ def page_path(results: Path, quick: bool = False) -> Path:
 def write_page(results: Path, quick: bool = False) -> Path:
     """Write the page again, and say where it is; what a trial on the digits gave stays beside its results."""
     path = page_path(results, quick)
-    write_whole(path, results_page(results, path.parent))
+    write_atomic(path, results_page(results, path.parent))
     return path
 
 

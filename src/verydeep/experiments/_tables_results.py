@@ -10,7 +10,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.experiments._recipes import Recipe, read_recipe
 from verydeep.experiments._tables import KNOWN, Entry
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 from verydeep.training import TrainConfig
 
 
@@ -109,7 +109,7 @@ class TableResult:
             "config": to_dict(self.config),
             "seeds": [{"seed": seed, **vars(curve)} for seed, curve in sorted(self.curves.items())],
         }
-        write_whole(self.file, json.dumps(values, indent=1) + "\n")
+        write_atomic(self.file, json.dumps(values, indent=1) + "\n")
 
     def _read(self, values: dict[str, Any]) -> None:
         try:

@@ -19,7 +19,7 @@ from verydeep.experiments._tables_results import TableResult
 from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._time import hours
 from verydeep.files import read_json
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 from verydeep.models import create_model, multiply_adds
 from verydeep.training import Interrupt, ModelConfig, TrainConfig
 
@@ -101,7 +101,7 @@ class Tables:
             for entry, config in fitting.items():
                 self.found[entry].start(config)
                 busy = f"{entry.name} is being trained by another process"
-                held.enter_context(alone(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
+                held.enter_context(exclusive_lock(self.runs / f"{entry.name}-{self.recipe}.lock", busy, wait=False))
             self.waiting = waiting = self.tasks()
             taken: dict[Path, Task] = {}
             before: dict[Path, int] = {}

@@ -109,7 +109,7 @@ _SHARED = [
     *_each("optim.classifier_decay", "classifier decay x", 10.0),
     *_each("model.dropout", "dropout x", 0.5, 1.0),
     *_each("label_smoothing", "label smoothing", 0.1),
-    *_each("average", "average half-life", 1.0),
+    *_each("ema_half_life", "average half-life", 1.0),
     *_each("model.gate_bias", "gate bias", 0.0, -2.0),
 ]
 
@@ -191,7 +191,7 @@ CIFAR = Study(
             *_each("batch_size", "batch", 50),
             *_each("data.augment.pad", "translation", 2),
             *_each("model.gate_bias", "gate bias", 0.0),
-            *_each("average", "average half-life", 1.0),
+            *_each("ema_half_life", "average half-life", 1.0),
         ),
     ),
 )  # fmt: skip

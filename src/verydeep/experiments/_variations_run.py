@@ -13,8 +13,8 @@ from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.experiments._tasks import Job, train_jobs
 from verydeep.experiments._variations import Study, Variation
-from verydeep.files import read_json, write_whole
-from verydeep.lock import alone
+from verydeep.files import read_json, write_atomic
+from verydeep.lock import exclusive_lock
 from verydeep.training import Interrupt, TrainConfig
 
 _NOTHING = 0.2  # of ten classes, twice what guessing gets
@@ -61,7 +61,7 @@ class Scores:
         trained = {name: line for name, line in self.found.items() if line["seeds"]}
         facts = {"study": self.study.name, "epochs": self.epochs}
         values = facts | {"date": datetime.now(UTC).isoformat(timespec="seconds"), "variations": trained}
-        write_whole(self.file, json.dumps(values, indent=1) + "\n")
+        write_atomic(self.file, json.dumps(values, indent=1) + "\n")
 
 
 @dataclass
@@ -112,7 +112,9 @@ class VariationStudy:
             taken[path] = (variation, seed)
             return Job(replace(self.config(variation), seed=seed), path, self.epochs)
 
-        with alone(self.runs / f"{scores.file.stem}.lock", f"{folder} is being trained by another process", wait=False):
+        with exclusive_lock(
+            self.runs / f"{scores.file.stem}.lock", f"{folder} is being trained by another process", wait=False
+        ):
             workers = min(self.workers, len(waiting))
             for job, outcome in train_jobs(next_job, workers, root, interrupt, seconds):
                 variation, seed = taken.pop(job.path)

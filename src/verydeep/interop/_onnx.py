@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.models import Network
 
 TOLERANCE = 1e-5
@@ -58,7 +58,7 @@ def export_onnx(model: Network, x: Tensor, path: Path, metadata: Mapping[str, st
         raise UserError(
             f"{path} was not written: onnxruntime differs from PyTorch by {difference:.1e}, not {TOLERANCE}"
         )
-    write_whole(path, data)
+    write_atomic(path, data)
     return OnnxCheck(len(x), sizes, difference, len(data))
 
 

@@ -2,8 +2,6 @@
 
 import ctypes
 import hashlib
-import os
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,7 +12,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import user_cache, write_atomic
 from verydeep.kernels._ir import LANES, Kernel, Value
 
 _DIGEST = 32  # bytes of a checksum
@@ -97,7 +95,7 @@ def _keep(path: Path, code: bytes) -> None:
     """Keep the code for the next process; where nothing can be written, that one compiles again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, code + hashlib.sha256(code).digest())
+        write_atomic(path, code + hashlib.sha256(code).digest())
     except (OSError, UserError):
         return
 
@@ -109,17 +107,4 @@ def _folder() -> Path:
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    return _cache() / "verydeep" / "kernels" / digest.hexdigest()[:16]
-
-
-def _cache() -> Path:
-    """The user's cache; for a user without a home, a place where nothing can be kept."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given)
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return Path(os.devnull)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return user_cache() / "kernels" / digest.hexdigest()[:16]

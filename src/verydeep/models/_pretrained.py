@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 from verydeep.models._network import Network
 from verydeep.models._networks import Config
 from verydeep.models._registry import CONFIGS, build
@@ -25,12 +25,12 @@ def save_pretrained(model: Network, directory: str | Path) -> None:
         raise UserError(f"{type(model).__name__} is not one of our networks; save_weights takes any module")
     directory = Path(directory)
     save_weights(model, directory / "model.safetensors")
-    write_whole(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
+    write_atomic(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
 
 
 def save_weights(model: nn.Module, path: str | Path) -> None:
     """Write a module's parameters and buffers as safetensors."""
-    write_whole(Path(path), save(separate(model.state_dict())))
+    write_atomic(Path(path), save(separate(model.state_dict())))
 
 
 def separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

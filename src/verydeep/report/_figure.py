@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from verydeep.errors import UserError, unknown
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 
 Theme = Literal["light", "dark"]
 _FORMATS = ("png", "svg", "pdf")
@@ -80,4 +80,4 @@ def drawn(path: Path, width: float, height: float, theme: Theme = "light") -> It
         FigureCanvasAgg(figure)
         yield figure, look
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-        write_whole(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))
+        write_atomic(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))

@@ -10,7 +10,7 @@ from typing import Any
 
 from verydeep.analysis import Findings
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.report._html_charts import SIZE
 from verydeep.report._html_maps import palettes
 from verydeep.report._html_sections import look_inside
@@ -49,7 +49,7 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
     context |= {"note": note, "sets": SETS, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
     context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
-    write_whole(path, render(context))
+    write_atomic(path, render(context))
 
 
 def _check_same(findings: Findings) -> None:

@@ -15,7 +15,7 @@ import optuna
 from optuna.study import StudyDirection
 
 from verydeep.errors import UserError
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 from verydeep.search._config import SearchConfig, differences, search_config
 from verydeep.search._postgres import PostgresStore, hidden, storage_errors
 from verydeep.search._storage import JournalStore, Store, quiet_optuna
@@ -115,7 +115,7 @@ _OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials"}
 
 def _remember(folder: Path, name: str, storage: str | None, config: SearchConfig) -> None:
     values = {"format": FORMAT, "name": name, "storage": storage and hidden(storage), "config": config.as_dict()}
-    write_whole(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    write_atomic(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
 def _remembered(folder: Path) -> dict[str, Any] | None:

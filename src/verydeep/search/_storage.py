@@ -22,7 +22,7 @@ from optuna.trial import TrialState
 
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
-from verydeep.lock import alone, is_held
+from verydeep.lock import exclusive_lock, is_held
 
 Result = TypeVar("Result")
 
@@ -70,12 +70,12 @@ class JournalStore:
         return call()
 
     def claiming(self) -> AbstractContextManager[None]:
-        return alone(self.folder / "claim.lock", "")
+        return exclusive_lock(self.folder / "claim.lock", "")
 
     @contextmanager
     def working(self, worker: str) -> Iterator[None]:
         lock = self._lock(worker)
-        with alone(lock, f"{lock} is held by another process", wait=False):
+        with exclusive_lock(lock, f"{lock} is held by another process", wait=False):
             if not is_held(lock):
                 raise UserError(
                     f"{self.folder}: this disk has no file locks; keep the study elsewhere, or use --storage"
@@ -127,7 +127,7 @@ class _KernelLock(BaseJournalFileLock):
         self.folder, self.held = folder, ExitStack()
 
     def acquire(self) -> bool:
-        self.held.enter_context(alone(self.folder / "journal.lock", ""))
+        self.held.enter_context(exclusive_lock(self.folder / "journal.lock", ""))
         _drop_cut_line(self.folder / "journal.log")
         return True
 

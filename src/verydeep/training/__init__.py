@@ -9,14 +9,14 @@ from verydeep.training._environment import environment
 from verydeep.training._evaluate import Evaluation, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
 from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
-from verydeep.training._run import Run, refuse_taken
+from verydeep.training._run import Run, require_free_folder
 from verydeep.training._runs import RunInfo, list_runs, list_studies
 from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
 from verydeep.training._seeds_folder import Seeds
 from verydeep.training._seeds_report import SeedsReport, make_seeds_report
 from verydeep.training._tensorboard import TensorBoard
 from verydeep.training._train import Interrupted, make_model, resume, train
-from verydeep.training._world import World
+from verydeep.training._world import ProcessGroup
 
 __all__ = [
     "Bar",
@@ -29,6 +29,7 @@ __all__ = [
     "ModelConfig",
     "OptimConfig",
     "Position",
+    "ProcessGroup",
     "Report",
     "Run",
     "RunData",
@@ -39,7 +40,6 @@ __all__ = [
     "SeedsReport",
     "TensorBoard",
     "TrainConfig",
-    "World",
     "clock",
     "confusion",
     "derive_run",
@@ -56,7 +56,7 @@ __all__ = [
     "make_report",
     "make_seeds_report",
     "read_config",
-    "refuse_taken",
+    "require_free_folder",
     "resume",
     "resume_seeds",
     "split_of",

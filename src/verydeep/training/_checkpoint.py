@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.models import separate
 
 _FORMAT = 1
@@ -72,7 +72,7 @@ def save_checkpoint(
     header = {"format": _FORMAT, "optimiser": type(optimiser).__name__, "position": to_dict(position)}
     header["checksum"] = _checksum(tensors, header["position"])
     path = folder / f"{position.epoch:06}-{position.batch:08}.safetensors"
-    write_whole(path, save(tensors, {"verydeep": json.dumps(header)}))
+    write_atomic(path, save(tensors, {"verydeep": json.dumps(header)}))
     remove_old(folder)
 
 

@@ -1,11 +1,13 @@
 """Everything a training run is made of: what a TOML file says and the command line may change."""
 
 import math
+import warnings
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from verydeep.config import from_dict
+from verydeep.config import from_dict, renamed
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.files import read_toml
@@ -155,11 +157,12 @@ class TrainConfig:
         seed: Decides initial weights, the order of samples, augmentation and dropout.
         label_smoothing: Share of the training target that is spread over all classes; what is measured on the training,
             validation and test sets is not smoothed.
-        average: Measure and keep a moving average of the weights, with this half-life in epochs; None keeps the last.
+        ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
+            None uses the weights themselves.
         evaluate_train: Measure loss and accuracy on the whole training set after every epoch, as Figure 1 needs it.
         evaluate_test: Measure them on the test set after every epoch; never used for any choice.
         patience: Stop when the validation accuracy has not improved for so many epochs.
-        explosion: Stop as diverged when the training loss is this many times that of a blind guess.
+        divergence_factor: Stop as diverged when the training loss is this many times that of a blind guess.
         checkpoint_every: Seconds between checkpoints inside an epoch; there is always one after each epoch.
         device: `cpu`, `cuda`, ...; `auto` takes a GPU where there is one.
         threads: CPU threads of each process; all cores unless given.
@@ -177,11 +180,11 @@ class TrainConfig:
     batch_size: int = 100
     seed: int = 0
     label_smoothing: float = 0.0
-    average: float | None = None
+    ema_half_life: float | None = renamed("average", None)
     evaluate_train: bool = False
     evaluate_test: bool = True
     patience: int | None = None
-    explosion: float = 100.0
+    divergence_factor: float = renamed("explosion", 100.0)
     checkpoint_every: float = 60.0
     device: str = "auto"
     threads: int | None = None
@@ -194,8 +197,9 @@ class TrainConfig:
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")
         _require("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "from 0 to below 1")
-        _require("average", self.average, self.average is None or 0 < self.average < math.inf, "more than 0 epochs")
-        _require("explosion", self.explosion, self.explosion > 1, "more than 1")
+        half_life = self.ema_half_life
+        _require("ema_half_life", half_life, half_life is None or 0 < half_life < math.inf, "more than 0 epochs")
+        _require("divergence_factor", self.divergence_factor, self.divergence_factor > 1, "more than 1")
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
@@ -206,8 +210,8 @@ class TrainConfig:
 
 
 def read_config(path: Path) -> TrainConfig:
-    """A configuration file."""
+    """The configuration in a TOML file; settings with an earlier version's name are read with a warning."""
     values = read_toml(path)
     if isinstance(values.get("search"), dict):
         raise UserError(f"{path} has a [search] table; use: verydeep search {path}")
-    return from_dict(TrainConfig, values, str(path))
+    return from_dict(TrainConfig, values, str(path), partial(warnings.warn, category=FutureWarning, stacklevel=3))

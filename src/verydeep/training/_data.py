@@ -7,7 +7,7 @@ from pathlib import Path
 from verydeep.config import from_dict, to_dict
 from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, load_dataset, load_split
 from verydeep.errors import UserError
-from verydeep.files import read_json, write_whole
+from verydeep.files import read_json, write_atomic
 from verydeep.training._fingerprint import differences, fingerprint
 from verydeep.training._run import Run
 
@@ -36,7 +36,7 @@ class RunData:
 def remember(run: Run, dataset: Dataset) -> None:
     """Write down what a new run trains on."""
     data = RunData(dataset.name, dataset.classes, dataset.preparation)
-    write_whole(run.path / "data.json", json.dumps(to_dict(data), ensure_ascii=False) + "\n")
+    write_atomic(run.path / "data.json", json.dumps(to_dict(data), ensure_ascii=False) + "\n")
 
 
 def load_data(run: Run, source: str | None = None, split: str = "test", root: str | Path | None = None) -> Split:

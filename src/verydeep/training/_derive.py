@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from verydeep.files import write_whole
+from verydeep.files import write_atomic
 from verydeep.models import MLPConfig, Network, save_weights
 from verydeep.training._config import ModelConfig, TrainConfig
-from verydeep.training._run import Run, refuse_taken
+from verydeep.training._run import Run, require_free_folder
 
 
 def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: dict[str, Any]) -> Run:
@@ -21,11 +21,11 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
         metrics: What is known of it: loss, accuracy, test_accuracy, ...
     """
     path = Path(path)
-    refuse_taken(path)
+    require_free_folder(path)
     own = ["model", *(["dataset"] if "dataset" in parent.facts.get("own", ()) else [])]
     data = parent.path / "data.json"
     if data.exists():
-        write_whole(path / "data.json", data.read_bytes())
+        write_atomic(path / "data.json", data.read_bytes())
     facts = {"own": own, "data": parent.facts.get("data", {})} | origin(parent)
     run = Run.create(path, derived_config(parent.config, model), model, facts)
     save_weights(model, path / "model.safetensors")

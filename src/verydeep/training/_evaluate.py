@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.data import Batches, Split
-from verydeep.training._world import World
+from verydeep.training._world import ProcessGroup
 
 _BATCH = 1000
 
@@ -22,7 +22,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: nn.Module, split: Split, world: World, forward: Callable[[Tensor], Tensor] | None = None
+    model: nn.Module, split: Split, world: ProcessGroup, forward: Callable[[Tensor], Tensor] | None = None
 ) -> Evaluation:
     """Measure a model in evaluation mode; processes share the work.
 
@@ -62,7 +62,7 @@ def pair(loss: Tensor, right: Tensor) -> Tensor:
     return torch.stack([loss.detach().double(), right.double()])
 
 
-def _part(split: Split, world: World) -> Split:
+def _part(split: Split, world: ProcessGroup) -> Split:
     """The rows of a split that this process measures."""
     first, end = (len(split) * number // world.size for number in (world.rank, world.rank + 1))
     return replace(split, x=split.x[first:end], y=split.y[first:end])

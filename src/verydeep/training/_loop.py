@@ -28,7 +28,7 @@ from verydeep.training._run import Run
 from verydeep.training._schedule import rate
 from verydeep.training._seed import seed_step
 from verydeep.training._teacher import load_teacher
-from verydeep.training._world import FlatGradients, World
+from verydeep.training._world import FlatGradients, ProcessGroup
 
 Status = Literal["finished", "stopped early", "diverged", "interrupted"]
 _LOOK_EVERY = 50  # steps between looks at the loss: on a GPU, or among several processes, looking means waiting
@@ -37,7 +37,7 @@ _LOOK_EVERY = 50  # steps between looks at the loss: on a GPU, or among several 
 class Trainer:
     """One run: a model, its data, and where it stands."""
 
-    def __init__(self, run: Run, model: nn.Module, dataset: Dataset, world: World, report: Report) -> None:
+    def __init__(self, run: Run, model: nn.Module, dataset: Dataset, world: ProcessGroup, report: Report) -> None:
         self.run, self.model, self.dataset, self.world, self.report = run, model, dataset, world, report
         self.config = config = run.config
         if config.patience is not None and dataset.valid is None:
@@ -58,7 +58,9 @@ class Trainer:
         if self.objective.extra is not None:
             add_parameters(self.optimiser, self.objective.extra, config.optim)
         self.updated = [parameter for group in self.optimiser.param_groups for parameter in group["params"]]
-        self.average = Average(model, config.average * len(self.batches)) if config.average is not None else None
+        self.average = (
+            Average(model, config.ema_half_life * len(self.batches)) if config.ema_half_life is not None else None
+        )
         self.more = self.objective.tensors | (self.average.tensors if self.average is not None else {})
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, self.optimiser, self.more)
         self.gradients = FlatGradients(model, world)
@@ -223,7 +225,7 @@ class Trainer:
     def _exploded(self, loss: Tensor, samples: int) -> bool:
         """Whether the last batch's loss is beyond hope; a blind guess has log(classes)."""
         mean = loss.item() / samples
-        return not mean < self.config.explosion * math.log(max(len(self.dataset.classes), 2))
+        return not mean < self.config.divergence_factor * math.log(max(len(self.dataset.classes), 2))
 
     def _objective(self) -> Objective:
         if self.config.distill.teacher is None:

@@ -22,7 +22,7 @@ from torch import nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_whole
+from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training._environment import environment
@@ -41,12 +41,12 @@ class Run:
         """Fill the folder; it is a run from the moment it has a config.json.
 
         Args:
-            path: The folder; `refuse_taken` says which are refused.
+            path: The folder; `require_free_folder` says which are refused.
             config: The resolved configuration.
             model: Its architecture is noted if it is one of our networks.
             facts: What else config.json says.
         """
-        refuse_taken(path)
+        require_free_folder(path)
         make_folder(path)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
         depth = model.config.depth if isinstance(model, Network) else None
@@ -54,7 +54,7 @@ class Run:
         saved = network | {"size": size, "training": to_dict(config)} | facts
         run = cls(path, config)
         run.keep_environment()
-        write_whole(path / "config.json", json.dumps(saved, indent=1) + "\n")
+        write_atomic(path / "config.json", json.dumps(saved, indent=1) + "\n")
         return run
 
     @classmethod
@@ -132,7 +132,7 @@ class Run:
         """Drop metrics of epochs that will be trained again, because the checkpoint is older."""
         kept = self.metrics[:epochs]
         if (self.path / "metrics.jsonl").exists():
-            write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
 
     def remove_partial_files(self) -> None:
         """Remove what a killed process left half written."""
@@ -145,11 +145,11 @@ class Run:
 
     def keep_environment(self) -> None:
         """Say what it is trained with."""
-        write_whole(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+        write_atomic(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Say how the run ended."""
-        write_whole(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
+        write_atomic(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
 
     def _append(self, name: str, line: str) -> None:
         try:
@@ -161,7 +161,7 @@ class Run:
             raise cannot_write(self.path / name, error) from error
 
 
-def refuse_taken(path: Path) -> None:
+def require_free_folder(path: Path) -> None:
     """A new run needs a folder that is not there, or empty but for what a start that was killed at once left."""
     if path.is_dir():
         left = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}

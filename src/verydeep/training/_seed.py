@@ -2,10 +2,10 @@
 
 import torch
 
-from verydeep.training._world import World
+from verydeep.training._world import ProcessGroup
 
 
-def seed_step(seed: int, epoch: int, batch: int, world: World) -> None:
+def seed_step(seed: int, epoch: int, batch: int, world: ProcessGroup) -> None:
     """Seed what dropout draws in this step; every process draws its own."""
     mixed = seed
     for part in (epoch, batch, world.rank):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from verydeep.data import load_dataset
 from verydeep.errors import UserError
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 from verydeep.training._config import TrainConfig
 from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
@@ -84,7 +84,7 @@ def resume_seeds(
 
 
 def _fit(seeds: Seeds, root: str | Path | None, jobs: int | None, report: SeedsReport, tensorboard: bool) -> Seeds:
-    with alone(seeds.path / "lock", f"{seeds.path} is being trained by another process", wait=False):
+    with exclusive_lock(seeds.path / "lock", f"{seeds.path} is being trained by another process", wait=False):
         report.start(seeds)
         try:
             failed, interrupted = _work_off(seeds, root, jobs or _jobs(seeds.config), report, tensorboard)

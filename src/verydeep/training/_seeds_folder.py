@@ -8,9 +8,9 @@ from typing import Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import make_folder, read_json, write_whole
+from verydeep.files import make_folder, read_json, write_atomic
 from verydeep.training._config import TrainConfig
-from verydeep.training._run import Run, refuse_taken
+from verydeep.training._run import Run, require_free_folder
 
 FILE = "seeds.json"
 _FORMAT = 1
@@ -26,10 +26,10 @@ class Seeds:
     @classmethod
     def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
         """Make the folder; one that has anything in it is refused."""
-        refuse_taken(path)
+        require_free_folder(path)
         make_folder(path)
         saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
-        write_whole(path / FILE, json.dumps(saved, indent=1) + "\n")
+        write_atomic(path / FILE, json.dumps(saved, indent=1) + "\n")
         return cls(path, config, seeds)
 
     @classmethod
@@ -77,7 +77,7 @@ class Seeds:
             if line["seed"] in failed:
                 line["problem"] = failed[line["seed"]]
         result = {"measure": measure, **statistics(list(values.values())), "seeds": seeds}
-        write_whole(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
     def describe(self) -> str:
         """The result in words."""

@@ -11,7 +11,7 @@ from torch import nn
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.files import read_json
-from verydeep.lock import alone
+from verydeep.lock import exclusive_lock
 from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._checkpoint import remove_old, set_aside
 from verydeep.training._config import TrainConfig
@@ -23,8 +23,8 @@ from verydeep.training._folders import free_number, numbered_folder
 from verydeep.training._interrupt import interruptible
 from verydeep.training._loop import Status, Trainer
 from verydeep.training._report import Report
-from verydeep.training._run import Run, best_line, refuse_taken
-from verydeep.training._world import World
+from verydeep.training._run import Run, best_line, require_free_folder
+from verydeep.training._world import ProcessGroup
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
@@ -134,7 +134,7 @@ def _fit(
     run: Run,
     model: nn.Module,
     dataset: Dataset,
-    world: World,
+    world: ProcessGroup,
     report: Report,
     facts: dict[str, Any] | None = None,
 ) -> Run:
@@ -144,9 +144,9 @@ def _fit(
         with world.agreed():
             if world.rank == 0:
                 if facts is not None:
-                    refuse_taken(run.path)
+                    require_free_folder(run.path)
                 busy = f"{run.path} is being trained by another process"
-                held.enter_context(alone(run.path / "lock", busy, wait=False))
+                held.enter_context(exclusive_lock(run.path / "lock", busy, wait=False))
             if run.config.checkpoint_activations:
                 _recompute(model)
             trainer = Trainer(run, model.to(world.device), dataset, world, report)
@@ -234,7 +234,7 @@ def _summary(trainer: Trainer, status: Status) -> dict[str, Any]:
     }
 
 
-def _world(config: TrainConfig) -> World:
+def _world(config: TrainConfig) -> ProcessGroup:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    return World.join(config.device)
+    return ProcessGroup.join(config.device)

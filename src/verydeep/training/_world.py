@@ -15,7 +15,7 @@ from verydeep.errors import UserError
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """This process among all that train together.
 
     Attributes:
@@ -29,7 +29,7 @@ class World:
     device: torch.device
 
     @classmethod
-    def join(cls, device: str) -> "World":
+    def join(cls, device: str) -> "ProcessGroup":
         """Meet the other processes if torchrun started them; otherwise be the only one."""
         chosen = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
         if distributed.is_available() and distributed.is_initialized():
@@ -117,7 +117,7 @@ class World:
 class FlatGradients:
     """All gradients in one buffer, so that one sum over the processes does for all of them; a single one needs none."""
 
-    def __init__(self, model: nn.Module, world: World) -> None:
+    def __init__(self, model: nn.Module, world: ProcessGroup) -> None:
         self.world, self.parameters = world, list(model.parameters())
         if world.size == 1:
             return

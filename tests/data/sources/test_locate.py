@@ -8,8 +8,9 @@ import pytest
 from verydeep.data._entry import Debian
 from verydeep.data._fetch import keep, obtain
 from verydeep.data._formats import parse_set
-from verydeep.data._locate import find, places, user_cache
+from verydeep.data._locate import find, places
 from verydeep.errors import UserError
+from verydeep.files import user_cache
 
 from ._world import QUICK, Small, small_cifar, small_idx
 
@@ -81,7 +82,7 @@ def test_each_platform_has_its_cache(
         monkeypatch.delenv(name, raising=False)
     if variable:
         monkeypatch.setenv(variable, "there")
-    assert user_cache() == Path(expected)
+    assert user_cache() == Path(expected).expanduser()
 
 
 def test_debians_folder_is_read_as_it_is(tmp_path: Path) -> None:

@@ -1,0 +1,11 @@
+"""What a task asks of a network: the loss it is trained on, the answer it gives and how answers are counted.
+
+An objective takes a network's outputs and the targets of a batch and returns sums over the batch. Training, evaluation
+and analysis all measure through `evaluate`, the one loop over a split, and so always agree.
+"""
+
+from verydeep.objectives._classification import Classification
+from verydeep.objectives._evaluate import Totals, evaluate
+from verydeep.objectives._objective import Objective, loss_and_correct
+
+__all__ = ["Classification", "Objective", "Totals", "evaluate", "loss_and_correct"]
