@@ -41,7 +41,7 @@ class Terminal(io.StringIO):
 def bare_loop(model: MLP, optimiser: torch.optim.Optimizer, batches: list[tuple[Tensor, Tensor]]) -> None:
     for x, y in batches:
         optimiser.zero_grad()
-        model.descend(x, y, 1 / len(y))
+        model.backward_cross_entropy(x, y, 1 / len(y))
         optimiser.step()
 
 

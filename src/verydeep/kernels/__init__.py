@@ -4,7 +4,7 @@ from verydeep.kernels._conv_op import conv_suits, highway_conv
 from verydeep.kernels._ends_run import inputs_suit
 from verydeep.kernels._gate_op import gate
 from verydeep.kernels._stack_op import (
-    descend_mlp,
+    backward_cross_entropy,
     infer_mlp,
     infer_stack,
     stack,
@@ -17,7 +17,7 @@ from verydeep.kernels._usable import suits
 
 __all__ = [
     "conv_suits",
-    "descend_mlp",
+    "backward_cross_entropy",
     "gate",
     "highway_conv",
     "infer_mlp",

@@ -154,7 +154,7 @@ def infer_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -
 
 
 @torch.no_grad()
-def descend_mlp(
+def backward_cross_entropy(
     x: Tensor, y: Tensor, scale: float, layers: Tensor, activation: str, *parameters: Tensor
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """The sum of a batch's cross-entropies, the logits of `train_mlp`, and `scale` times the sum's derivatives.

@@ -83,7 +83,7 @@ class MLP(Network):
         self._check(x, closed)
         return self.stack.between(self.input, self.classifier, x.flatten(1), closed)
 
-    def descend(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    def backward_cross_entropy(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times the sum of a batch's cross-entropies for classes y: a training step's core.
 
         Returns:

@@ -84,7 +84,7 @@ class FusedStack(Stack):
             return None
         _layers, numbers = _open(self.depth, frozenset(), 0)
         name = activation_name(self.activation)
-        loss, logits, gradients = kernels.descend_mlp(x, y, scale, numbers(), name, *parameters)
+        loss, logits, gradients = kernels.backward_cross_entropy(x, y, scale, numbers(), name, *parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         return loss, logits

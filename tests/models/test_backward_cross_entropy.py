@@ -36,7 +36,7 @@ def by_autograd(model: MLP, x: Tensor, y: Tensor, scale: float) -> Found:
 
 
 def by_descent(model: MLP, x: Tensor, y: Tensor, scale: float) -> Found:
-    loss, logits = model.descend(x, y, scale)
+    loss, logits = model.backward_cross_entropy(x, y, scale)
     assert not loss.requires_grad
     assert not logits.requires_grad
     return loss, logits, [p.grad for p in model.parameters()]
@@ -51,13 +51,13 @@ def assert_same(found: Found, expected: Found) -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for every time that the kernels did it."""
     found: list[int] = []
-    run = kernels.descend_mlp
+    run = kernels.backward_cross_entropy
 
     def counted(*args: Any) -> Any:
         found.append(len(found))
         return run(*args)
 
-    monkeypatch.setattr(kernels, "descend_mlp", counted)
+    monkeypatch.setattr(kernels, "backward_cross_entropy", counted)
     return found
 
 
@@ -119,7 +119,7 @@ def test_whoever_watches_is_told(calls: list[int]) -> None:
     for begin in watch:
         model, told = make(), list[str]()
         begin(model, told)
-        model.descend(*batch())
+        model.backward_cross_entropy(*batch())
         assert len(told) == 1
     assert calls == []
 
@@ -127,9 +127,9 @@ def test_whoever_watches_is_told(calls: list[int]) -> None:
 def test_wrong_input_is_refused() -> None:
     x, y, scale = batch()
     with pytest.raises(UserError, match=r"takes x of shape \(batch, 4, 8\)"):
-        make().descend(x[:, :3], y, scale)
+        make().backward_cross_entropy(x[:, :3], y, scale)
     with pytest.raises(IndexError, match="out of bounds"):
-        make().descend(x, y + 1, scale)
+        make().backward_cross_entropy(x, y + 1, scale)
 
 
 class Doubled(torch.nn.Linear):
