@@ -16,8 +16,8 @@ from verydeep.kernels._stack_op import (
 from verydeep.kernels._usable import suits
 
 __all__ = [
-    "conv_suits",
     "backward_cross_entropy",
+    "conv_suits",
     "gate",
     "highway_conv",
     "infer_mlp",
