@@ -28,7 +28,7 @@ class Server(AbstractContextManager["Server"]):
         self.folder.chmod(0o755)
 
     def __enter__(self) -> "Server":
-        self._run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8")
+        self._run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--no-locale")
         self.start()
         return self
 
