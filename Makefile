@@ -3,22 +3,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench results clean help
+.PHONY: demo test test-fast lint format bench results clean help
 
 help:
-	@echo "make demo    install, then train a plain and a highway network of 50 layers side by side (minutes)"
-	@echo "make test    install with the test tools, then run every test"
-	@echo "make lint    ruff, ruff format and mypy --strict"
-	@echo "make bench   the benchmarks, with JAX to compare with (an hour; resumes; not part of the tests)"
-	@echo "make results train what the README reports and measure it again (an hour; resumes)"
-	@echo "make format  let ruff rewrite what it can"
-	@echo "make clean   remove .venv and caches (never data, runs or results)"
+	@echo "make demo       install, then train a plain and a highway network of 50 layers side by side (minutes)"
+	@echo "make test       install with the test tools, then run every test (a quarter of an hour)"
+	@echo "make test-fast  the same without the slow tests (a minute and a half)"
+	@echo "make lint       ruff, ruff format and mypy --strict"
+	@echo "make bench      the benchmarks, with JAX to compare with (an hour; resumes; not part of the tests)"
+	@echo "make results    train what the README reports and measure it again (an hour; resumes)"
+	@echo "make format     let ruff rewrite what it can"
+	@echo "make clean      remove .venv and caches (never data, runs or results)"
 
 demo: .venv/installed
 	$(BIN)/verydeep demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --durations=15
+
+test-fast: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
