@@ -27,7 +27,6 @@ from verydeep.search import (
     with_settings,
     work,
 )
-from verydeep.search._postgres import hidden
 from verydeep.training import Run, TrainConfig
 
 from ._postgres import Server
@@ -316,6 +315,10 @@ def test_a_folder_that_is_no_study_is_left_alone(
         ("postgresql://me:secret@server:abc/db", "postgresql://me@server:abc/db: no address of a server"),
         ("postgresql://{me}:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
         ("postgresql://someone:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
+        ("someone:secret@127.0.0.1/nowhere", "--storage someone@127.0.0.1/nowhere: expected postgresql://"),
+        ("host=127.0.0.1 PASSWORD=secret", "--storage host=127.0.0.1 PASSWORD=***: expected postgresql://"),
+        ("postgresql://someone:my@secret@server/db", "--storage postgresql://someone@server/db: write every @"),
+        ("postgresql://server:1/db?password=my@secret", "--storage postgresql://server@: write every @"),
     ],
 )
 def test_a_storage_that_is_down_or_none_is_named_without_its_password(
@@ -324,6 +327,13 @@ def test_a_storage_that_is_down_or_none_is_named_without_its_password(
     assert main(["search", str(write()), "--study", str(tmp_path / "study"), "--storage", url]) == 2
     said = one_line(capsys)
     assert words in said
+    assert "secret" not in said
+
+
+def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "worker", "--study", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
+    said = one_line(capsys)
+    assert "--storag" in said
     assert "secret" not in said
 
 
@@ -403,11 +413,19 @@ def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path
     assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
 
 
-def test_a_password_is_hidden_wherever_an_address_has_it() -> None:
-    assert hidden("postgresql://me:secret@server/db") == "postgresql://me@server/db"
-    assert hidden("postgresql://me@server/db?password=secret") == "postgresql://me@server/db"
-    address = "postgresql://me@server/db?password=secret&host=/run&sslpassword=secret"
-    assert hidden(address) == "postgresql://me@server/db?host=/run"
+def test_a_password_given_to_a_worker_is_in_no_file(
+    write: Write, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.url.replace("postgres@", "postgres:SECRET@") + "&password=SECRET"
+    folder = tmp_path / "secretive"
+    start_study(folder, read_search(write(trials=1)), url)
+    command = ["search", "worker", "--study", str(folder), "--quiet", f"--storage={url}"]
+    monkeypatch.setattr("sys.argv", ["verydeep", *command])
+    assert main(command) == 0
+    assert main(["report", str(folder / "trials" / "0000"), "-o", str(tmp_path / "report.html")]) == 0
+    files = [path for path in (*folder.rglob("*"), tmp_path / "report.html") if path.is_file()]
+    assert "--storage=postgresql://postgres@" in (folder / "trials" / "0000" / "environment.json").read_text()
+    assert [path for path in files if b"SECRET" in path.read_bytes()] == []
 
 
 @pytest.mark.parametrize("seed", [42949, -3])

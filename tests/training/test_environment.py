@@ -22,6 +22,11 @@ def test_the_command_tells_nothing_of_the_machines_folders(
     assert environment()["command"] == f"{said} bench --quick"
 
 
+def test_the_command_tells_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py", "--storage", "postgresql://me:SECRET@server/db", "PASSWORD=SECRET"])
+    assert environment()["command"] == "train.py --storage postgresql://me@server/db PASSWORD=***"
+
+
 def test_a_run_goes_on_with_other_threads_if_asked_to_and_says_so(
     tmp_path: Path, tiny: Dataset, configure: Callable[..., TrainConfig], stop_after: Any, capsys: Any
 ) -> None:

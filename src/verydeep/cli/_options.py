@@ -10,6 +10,7 @@ from typing import TypeVar
 import tyro
 
 from verydeep.errors import UserError
+from verydeep.redact import redact
 
 Options = TypeVar("Options")
 _FRAME = re.compile(r"\x1b\[[0-9;]*m|[╭╮╰╯│]")  # and colours
@@ -53,7 +54,8 @@ def _in_a_line(name: str, arguments: Sequence[str]) -> Iterator[None]:
     except SystemExit as end:
         if not end.code:  # --help
             raise
-        raise UserError(f"{_reason(said.getvalue(), arguments)} (see {name} --help)") from None
+        reason = _reason(said.getvalue(), arguments)
+        raise UserError(f"{redact(*reason.split(' '))} (see {name} --help)") from None
 
 
 def _reason(box: str, arguments: Sequence[str]) -> str:

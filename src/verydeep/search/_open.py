@@ -16,8 +16,9 @@ from optuna.study import StudyDirection
 
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
+from verydeep.redact import redact
 from verydeep.search._config import SearchConfig, differences, search_config
-from verydeep.search._postgres import PostgresStore, hidden, storage_errors
+from verydeep.search._postgres import PostgresStore, storage_errors
 from verydeep.search._storage import JournalStore, Store, quiet_optuna
 from verydeep.search._study import Study
 
@@ -114,7 +115,7 @@ _OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials"}
 
 
 def _remember(folder: Path, name: str, storage: str | None, config: SearchConfig) -> None:
-    values = {"format": FORMAT, "name": name, "storage": storage and hidden(storage), "config": config.as_dict()}
+    values = {"format": FORMAT, "name": name, "storage": storage and redact(storage), "config": config.as_dict()}
     write_atomic(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -130,6 +131,6 @@ def _remembered(folder: Path) -> dict[str, Any] | None:
 
 def _check_place(folder: Path, known: dict[str, Any], storage: str | None) -> None:
     before = known["storage"]
-    if (before and hidden(before)) != (storage and hidden(storage)):
-        place = hidden(before) if before else "its journal file (no --storage)"
+    if (before and redact(before)) != (storage and redact(storage)):
+        place = redact(before) if before else "its journal file (no --storage)"
         raise UserError(f"{folder} is kept in {place}; go on there, or choose another --study")

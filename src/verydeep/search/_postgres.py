@@ -17,10 +17,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from verydeep.errors import UserError
+from verydeep.redact import redact
 from verydeep.search._storage import quiet_optuna
 
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _EXPECTED = "postgresql://USER@HOST:PORT/DATABASE"
+_AMBIGUOUS = re.compile(r"@.*@|\?.*=.*@", flags=re.DOTALL)  # which @ ends the password?
 _PLAIN = str.maketrans({"{": "{{", "}": "}}"})  # Optuna takes an address for a template
 _SILENT_BEATS = 4
 _PATIENCE = 300.0  # seconds
@@ -33,7 +35,9 @@ class PostgresStore:
 
     def __init__(self, url: str, heartbeat: int) -> None:
         if not url.startswith(_SCHEMES):
-            raise UserError(f"--storage {hidden(url)}: expected {_EXPECTED}")
+            raise UserError(f"--storage {redact(url)}: expected {_EXPECTED}")
+        if _AMBIGUOUS.search(url):  # SQLAlchemy would take part of a password for the host, and errors would show it
+            raise UserError(f"--storage {redact(url)}: write every @ but the one before the host as %40")
         self.heartbeat = heartbeat
         # A connection for each of the few calls of an epoch: none to keep, and none that breaks in between.
         arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
@@ -48,9 +52,9 @@ class PostgresStore:
             except ImportError as error:
                 raise UserError("--storage needs an extra: pip install 'verydeep[postgres]'") from error
             except ValueError as error:  # a port that is no number
-                raise UserError(f"--storage {hidden(url)}: no address of a server; expected {_EXPECTED}") from error
+                raise UserError(f"--storage {redact(url)}: no address of a server; expected {_EXPECTED}") from error
             except RuntimeError as error:  # a schema of another version
-                raise UserError(f"--storage {hidden(url)}: {str(error).splitlines()[0]}") from error
+                raise UserError(f"--storage {redact(url)}: {str(error).splitlines()[0]}") from error
 
     def patiently(self, call: Callable[[], Result]) -> Result:
         """A server that is started again, or a network that is gone for a moment, costs no worker its trial."""
@@ -96,14 +100,6 @@ class PostgresStore:
             fail_stale_trials(study)
 
 
-def hidden(url: str) -> str:
-    """A storage's address without its password."""
-    scheme, _, rest = url.partition("://")
-    user, at, host = rest.rpartition("@")
-    host = re.sub(r"(?<=[?&])(ssl)?password=[^&]*(&|$)", "", host).rstrip("?&")
-    return f"{scheme}://{user.partition(':')[0]}{at}{host}"
-
-
 @contextmanager
 def storage_errors() -> Iterator[None]:
     """A storage that is down or refuses us is something the user can mend."""
@@ -111,5 +107,5 @@ def storage_errors() -> Iterator[None]:
         yield
     except (SQLAlchemyError, StorageInternalError) as error:
         cause = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
-        reason = " ".join(str(cause).split())[:300]
+        reason = redact(*str(cause).split())[:300]
         raise UserError(f"the storage cannot be used: {reason}") from error

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from verydeep.redact import redact
+
 
 def environment() -> dict[str, Any]:
     """Versions, machine, threads, and the git commit of the working directory if it is a checkout."""
@@ -24,7 +26,7 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "git": _commit(),
-        "command": " ".join([_program(), *sys.argv[1:]]),
+        "command": redact(_program(), *sys.argv[1:]),
     }
 
 
