@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from verydeep.data import load_dataset
-from verydeep.data._images import read_image, with_channels
+from verydeep.data._images import FORMATS, read_image, with_channels
 from verydeep.errors import UserError
 
 
@@ -143,6 +143,26 @@ def test_an_unreadable_image_is_named(tmp_path: Path, content: bytes) -> None:
     (folder(tmp_path) / "cats" / "bad.png").write_bytes(content)
     with pytest.raises(UserError, match=r"bad\.png: cannot be read as an image"):
         load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["EPS", "PDF", "ICO"])
+def test_other_formats_named_as_images_are_refused_and_start_no_program(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr("PIL.EpsImagePlugin.has_ghostscript", lambda: True)
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", "gs")
+    monkeypatch.setattr("subprocess.check_call", lambda *arguments, **_: started.append(arguments))
+    Image.new("RGB", (16, 16)).save(folder(tmp_path) / "cats" / "0.png", format=kind)
+    with pytest.raises(UserError, match=r"0\.png: cannot be read as an image: its content is not PNG, .* or PPM$"):
+        load_dataset(tmp_path)
+    assert started == []
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_that_is_read_is_told_by_its_content(tmp_path: Path, kind: str) -> None:
+    Image.new("RGB", (6, 4), (255, 255, 255)).save(tmp_path / "a.png", format=kind)
+    assert (read_image(tmp_path / "a.png") == 255).all()
 
 
 def test_an_image_cut_short_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from verydeep.data._messages import shortened
 from verydeep.data._roles import by_role
 from verydeep.errors import UserError
 
+# Only what Pillow decodes by itself: for others, such as EPS, it starts programs, whatever the file's suffix is.
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
@@ -26,10 +28,10 @@ def read_images(folder: Path, size: int | None, channels: int | None) -> dict[st
 
 def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndarray:
     """One image as `(1 or 3, height, width)` bytes, upright, on white, resized to `size` (both, or height, width)."""
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path) as file:
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as file:
             image = ImageOps.exif_transpose(file)
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {image.mode} has more than 8 bits; save it with 8")
@@ -42,6 +44,9 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndar
                 height, width = (size, size) if isinstance(size, int) else size
                 image = image.resize((width, height), Image.Resampling.BILINEAR)
             pixels = np.array(image)
+    except UnidentifiedImageError:
+        formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise UserError(f"{path}: cannot be read as an image: its content is not {formats}") from None
     except Exception as error:  # whatever Pillow's many readers make of a broken file
         raise UserError(f"{path}: cannot be read as an image: {shortened(error)}") from None
     return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
