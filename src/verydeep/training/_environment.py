@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from verydeep.redact import redact
+from verydeep.training._git import checked_out_commit
 
 
 def environment() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def environment() -> dict[str, Any]:
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "git": _commit(),
+        "git": checked_out_commit(Path.cwd()),
         "command": redact(_program(), *sys.argv[1:]),
     }
 
@@ -49,13 +49,3 @@ def _processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
-
-
-def _commit() -> str | None:
-    """Followed by -dirty where files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
