@@ -8,7 +8,6 @@ loss over the whole training set after each epoch. What was found goes to result
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from _result import write_result
 from torch import Tensor, nn
 
 from verydeep.data import load_dataset
+from verydeep.processes import python_command
 from verydeep.search import draw, read_search
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +88,7 @@ def naive_seconds(file: Path, depth: int, epochs: int, settings: int) -> float:
 
 def our_seconds(file: Path, folder: Path) -> float:
     began = time.perf_counter()
-    command = [sys.executable, "-m", "verydeep", "search", str(file), "--study", str(folder), "--jobs", "2", "--quiet"]
+    command = python_command("-m", "verydeep", "search", str(file), "--study", str(folder), "--jobs", "2", "--quiet")
     subprocess.run(command, check=True)
     return time.perf_counter() - began
 

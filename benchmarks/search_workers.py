@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests" / "search"))
 from _postgres import Server, installed  # noqa: E402
 from _result import write_result  # noqa: E402
 
+from verydeep.processes import python_command  # noqa: E402
 from verydeep.search import open_study, records  # noqa: E402
 
 CONFIG = """
@@ -46,7 +47,7 @@ model.gate_bias = {{ low = -5.0, high = -1.0 }}
 def search(file: Path, folder: Path, storage: str | None, kills: int) -> int:
     """Run the command with two workers and kill one of them now and then; return how often."""
     more = ["--storage", storage, "--heartbeat", "1"] if storage else []
-    command = [sys.executable, "-m", "verydeep", "search", str(file), "--study", str(folder), "--jobs", "2", *more]
+    command = python_command("-m", "verydeep", "search", str(file), "--study", str(folder), "--jobs", "2", *more)
     process, chance, killed = subprocess.Popen([*command, "--quiet"]), random.Random(0), 0
     while process.poll() is None:
         time.sleep(chance.uniform(0.5, 4.0))

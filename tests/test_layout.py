@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "verydeep"
 # From the ground up. A package imports only from lower floors, never from one beside it.
 FLOORS: list[set[str]] = [
-    {"errors", "redact"},
+    {"errors", "processes", "redact"},
     {"config", "files", "cpu"},
     {"lock"},
     {"kernels"},
@@ -83,6 +83,12 @@ def test_packages_load_on_first_use() -> None:
 def test_nothing_is_unpickled() -> None:
     loads = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle=True|joblib")
     assert [path for path in FILES if loads.search(re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.S))] == []
+
+
+def test_python_is_started_in_one_way_only() -> None:
+    starts = re.compile(r"sys\.executable|get_context|multiprocessing(\.\w+)? import .*(?<!Spawn)(Process|Pool)\b")
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    assert [path.name for path in files if starts.search(path.read_text())] == ["processes.py"]
 
 
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:

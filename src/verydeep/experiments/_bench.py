@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import bench_cases
 from verydeep.files import read_json, write_atomic
+from verydeep.processes import python_command
 from verydeep.training._environment import environment
 
 _DEPTHS = (10, 20, 50, 100, 1000, 10_000)
@@ -109,7 +109,7 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
     if task.cache is not None:
         variables["XDG_CACHE_HOME"] = str(cache / ("cached" if task.cache else "uncached"))
     with tempfile.TemporaryFile("w+") as errors:
-        command = [sys.executable, "-c", _CHILD.format(pin=pin or "pass")]
+        command = python_command("-c", _CHILD.format(pin=pin or "pass"))
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
         with subprocess.Popen(command, text=True, env=variables, **pipes) as process:
 

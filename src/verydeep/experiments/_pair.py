@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor, set_flush_denormal
 
 from verydeep.errors import UserError
+from verydeep.processes import spawn
 from verydeep.training import Interrupt, Interrupted, Position, Report, Run, TrainConfig, train
 
 _PAUSE = 0.1  # seconds between two messages of a process
@@ -93,10 +94,8 @@ class _Sender(Report):
 
 
 def _start(name: str, config: TrainConfig, path: Path, root: Path | None) -> tuple[SpawnProcess, Connection]:
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_train, args=(name, config, path, root, theirs), daemon=True)
-    process.start()
+    ours, theirs = Pipe(duplex=False)
+    process = spawn(_train, name, config, path, root, theirs)
     theirs.close()
     return process, ours
 

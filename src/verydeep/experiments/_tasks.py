@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from torch import set_flush_denormal
 
 from verydeep.errors import UserError
+from verydeep.processes import spawn
 from verydeep.search import Data, Paused, train_trial
 from verydeep.training import Interrupt, Interrupted, Run, TrainConfig
 
@@ -44,10 +45,8 @@ class _Worker:
     """A process that trains one job after another."""
 
     def __init__(self, root: Path | None) -> None:
-        context = get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, root), daemon=True)
-        self.process.start()
+        self.connection, theirs = Pipe()
+        self.process = spawn(_work, theirs, root)
         theirs.close()
 
     def stop(self) -> None:

@@ -4,11 +4,11 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 from verydeep.files import make_folder
+from verydeep.processes import python_command
 
 
 class WorkerProcess:
@@ -17,7 +17,7 @@ class WorkerProcess:
     def __init__(self, folder: Path, number: int, options: dict[str, object]) -> None:
         self.log = folder / "workers" / f"{socket.gethostname()}-{os.getpid()}-{number}.log"
         make_folder(self.log.parent)
-        command = [sys.executable, "-m", "verydeep.search._process_main", str(folder)]
+        command = python_command("-m", "verydeep.search._process_main", str(folder))
         with self.log.open("wb") as log:
             # A session of its own, so that Ctrl-C reaches only us; we pass it on once.
             self._process = subprocess.Popen(

@@ -1,8 +1,9 @@
 """The process that trains one seed: a fresh interpreter, because a fork of one that runs threads may hang."""
 
 import subprocess
-import sys
 from pathlib import Path
+
+from verydeep.processes import python_command
 
 
 class SeedProcess:
@@ -10,7 +11,7 @@ class SeedProcess:
 
     def __init__(self, folder: Path, seed: int, root: str | Path | None, tensorboard: bool) -> None:
         self.log = folder / f"seed-{seed}.log"
-        command = [sys.executable, "-m", "verydeep.training._seed_worker", str(folder), str(seed)]
+        command = python_command("-m", "verydeep.training._seed_worker", str(folder), str(seed))
         command += [str(root) if root else "", "tensorboard" if tensorboard else ""]
         with self.log.open("wb") as log:
             # A session of its own, so that Ctrl-C reaches only us; we pass it on once.
