@@ -40,11 +40,16 @@ def d_relu(h: V, dh: V) -> V:
 
 
 def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
-    """Both with one division, the slowest of instructions; no product of denominators overflows."""
+    """Both with one division, the slowest of instructions; no product of denominators overflows.
+
+    The gate is exactly 0 where it is shut and exactly 1 where it is open: an error in its last bit would let that share
+    of a large x through.
+    """
     e, gate = _exp_of_twice(z), _one_and_exp(zt)
     under = e + 2.0
     inverse = 1.0 / (under * gate)
-    return e * (gate * inverse), zt.where("<", _SHUT, 0.0, under * inverse)
+    t = gate.where("==", 1.0, 1.0, under * inverse)
+    return e * (gate * inverse), zt.where("<", _SHUT, 0.0, t)
 
 
 def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
@@ -67,12 +72,17 @@ def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:
     return lambda z, b: (activation(z + b),)
 
 
+def lerp(x: V, h: V, t: V) -> V:
+    """The y of Equation 3, exact at both ends as torch.lerp: x where t is 0 and h where t is 1, however large x is."""
+    return t.where("<", 0.5, x + t * (h - x), h - (h - x) * (1.0 - t))
+
+
 def coupled(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
     """Equation 3."""
 
     def formula(x: V, zh: V, zt: V, bh: V, bt: V) -> tuple[V, ...]:
         h, t = both(zh + bh, zt + bt)
-        return h, t, x + t * (h - x)
+        return h, t, lerp(x, h, t)
 
     return formula
 

@@ -77,7 +77,7 @@ def _tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
 def _coupled(both: _Both) -> Callable[..., tuple[V, ...]]:
     def formula(x: V, zh: V, zt: V) -> tuple[V, ...]:
         h, t = both(zh, zt)
-        return (t.where("<", 0.5, x + t * (h - x), h - (h - x) * (1.0 - t)),)  # exact at both ends, as torch.lerp
+        return (f.lerp(x, h, t),)
 
     return formula
 
