@@ -30,7 +30,7 @@ import torch._dynamo  # noqa: F401 - the first step of an optimiser does
 from _result import write_result
 from safetensors import safe_open
 
-from verydeep.cli._train import main as verydeep_train
+from verydeep.cli.commands._train import main as verydeep_train
 from verydeep.config import to_dict
 from verydeep.training import Run, read_config
 from verydeep.training._loop import Trainer

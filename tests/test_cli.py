@@ -8,7 +8,7 @@ from typing import TextIO
 import pytest
 
 from verydeep.cli import main
-from verydeep.cli._bench import _show
+from verydeep.cli.commands._bench import _show
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,10 @@ from torch import nn
 
 from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
 from verydeep.cli import main
-from verydeep.cli._analyze import chosen_parts, moments
-from verydeep.cli._analyze_view import ranges
-from verydeep.cli._look import name_of_data, share
-from verydeep.cli._prune import Prune, tuning_config
+from verydeep.cli._run_options import name_of_data, share
+from verydeep.cli.commands._analyze import chosen_parts, moments
+from verydeep.cli.commands._prune import Prune, tuning_config
+from verydeep.cli.views._analysis import ranges
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import from_pretrained

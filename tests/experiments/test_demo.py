@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import verydeep
-from verydeep.cli._demo import _tell
+from verydeep.cli.commands._demo import _tell
 from verydeep.errors import UserError
 from verydeep.experiments import _demo, demo_configs, demo_data, verdict
 from verydeep.training import Run, read_config

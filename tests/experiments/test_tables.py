@@ -10,11 +10,11 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._options import read_options
-from verydeep.cli._reproduce import Reproduce
-from verydeep.cli._reproduce_fig1 import _study as fig1_study
-from verydeep.cli._reproduce_tables import _study as tables_study
-from verydeep.cli._reproduce_tables import panel, read_seeds
-from verydeep.cli._reproduce_view import Bar, Lines
+from verydeep.cli.commands._reproduce import Reproduce
+from verydeep.cli.commands._reproduce_fig1 import _study as fig1_study
+from verydeep.cli.commands._reproduce_tables import _study as tables_study
+from verydeep.cli.commands._reproduce_tables import panel, read_seeds
+from verydeep.cli.views._tables import Bar, Lines
 from verydeep.config import to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError

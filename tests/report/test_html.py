@@ -17,7 +17,7 @@ from verydeep.analysis import Findings
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.report import write_report
-from verydeep.report._html_words import answer
+from verydeep.report.html._sentences import answer
 from verydeep.training import Run, TrainConfig
 
 from . import _made_up as made_up
@@ -219,7 +219,7 @@ def test_a_network_of_fifty_by_fifty_and_one_of_a_thousand_layers_stay_small(tra
 
 
 def test_cells_that_stand_for_several_are_their_mean() -> None:
-    from verydeep.report._html_maps import shrink
+    from verydeep.report.html._heat_maps import shrink
 
     values = np.arange(12, dtype=float).reshape(1, 3, 4)
     values[0, 2, 3] = np.nan

@@ -69,7 +69,7 @@ def _run(command: str, *rest: str) -> int:
         return 0
     if command not in _COMMANDS:
         raise unknown("command", command, _COMMANDS)
-    return int(import_module(f"verydeep.cli._{command}").main(list(rest)) or 0)
+    return int(import_module(f"verydeep.cli.commands._{command}").main(list(rest)) or 0)
 
 
 def _let_go() -> None:

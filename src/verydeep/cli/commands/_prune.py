@@ -1,0 +1,203 @@
+"""`verydeep prune`: a run's network without its idle layers, as a run of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from verydeep.cli._options import read_options
+from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    from verydeep.analysis import DepthUsage, PruneReport
+    from verydeep.data import Dataset, Split
+    from verydeep.models import Network
+    from verydeep.training import Run, TrainConfig
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Remove the layers that a run's network does not need, and measure what that costs and gains."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run's folder."""
+    tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
+    """How much accuracy may be lost on the samples that the layers are chosen on."""
+    split: Literal["train", "valid"] | None = None
+    """Where layers are chosen; on the validation data where there is some, else on the training data."""
+    data: Annotated[str | None, tyro.conf.arg(metavar="PATH_OR_NAME")] = None
+    """Choose them on other data, prepared as the run's training data was."""
+    samples: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Choose them on so many random samples; on all unless given."""
+    fine_tune: Annotated[int | None, tyro.conf.arg(metavar="EPOCHS")] = None
+    """Train what is left for so many epochs."""
+    lr: float | None = None
+    """Learning rate of fine-tuning, falling to 0; a tenth of the run's unless given."""
+    folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """The new run's folder; RUN-pruned unless given."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command."""
+    options = read_options(Prune, "prune", arguments)
+    import torch
+
+    from verydeep.cli._run_options import share, weights_so_far
+    from verydeep.training import Interrupted, Run, require_free_folder
+
+    tolerance = share(options.tolerance)
+    if options.lr is not None and options.fine_tune is None:
+        raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
+    torch.set_flush_denormal(True)  # as in training
+    run = Run.load(options.run)
+    folder = options.folder or _beside(run.path)
+    require_free_folder(folder)
+    tuning = tuning_config(run, options) if options.fine_tune is not None else None
+    model = weights_so_far(run)
+    try:
+        report = _prune(options, run, model, folder, tolerance, tuning)
+    except Interrupted as stopped:
+        print(f"verydeep: {stopped}", file=sys.stderr)
+        return 130
+    _print(options, report, folder)
+    return 0
+
+
+def _beside(run: Path) -> Path:
+    """RUN-pruned, also where RUN is written as . or .."""
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}-pruned")
+
+
+def _prune(
+    options: Prune, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
+) -> PruneReport:
+    from verydeep.analysis import evaluate_model, prune, prune_report
+    from verydeep.cli._run_options import name_of_data
+    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
+
+    dataset = load_own(run, options.root) if options.data is None else None
+    chosen = _chosen(options, run, dataset)
+    test = None if dataset is None else dataset.test
+    usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
+    smaller = prune(model, usage)
+    report = prune_report(model, smaller, usage, chosen, test)
+    if tuning is None:
+        derive_run(run, folder, smaller, "pruned", _metrics(report))
+    else:
+        config, quiet = derived_config(tuning, smaller), make_report(options.json)
+        try:
+            tuned = train(config, folder, model=smaller, loaded=dataset, made_from=run, root=options.root, report=quiet)
+        except Interrupted:
+            _save(report, run, folder)
+            raise
+        if test is not None and (folder / "model.safetensors").exists():  # not there if it diverged at once
+            report = replace(report, tuned=evaluate_model(tuned.model, test))
+    _save(report, run, folder)
+    return report
+
+
+def _chosen(options: Prune, run: Run, dataset: Dataset | None) -> Split:
+    """What the layers are chosen on: a part of the run's own data, or other data."""
+    from verydeep.cli._run_options import some_of
+    from verydeep.training import load_data, split_of
+
+    split = _split(options, run)
+    found = load_data(run, options.data, split, options.root) if dataset is None else split_of(run, dataset, split)
+    return some_of(found, options.samples)
+
+
+def _split(options: Prune, run: Run) -> str:
+    held_out = options.data is None and run.facts.get("data", {}).get("valid")
+    return options.split or ("valid" if held_out else "train")
+
+
+def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
+    from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
+    from verydeep.cli.views._progress import bar
+    from verydeep.models import MLP
+
+    names = highway_layers(model)
+    layers = [names.index(name) for name in removable(model)]
+    with bar("choosing layers") as progress:
+        greedy = greedy_lesions(model, data, split, layers=layers, group=max(1, len(layers) // 50), progress=progress)
+    usage = depth_usage(greedy, tolerance)
+    if not usage.kept and isinstance(model, MLP):
+        print("verydeep: no highway layer is needed; a fully connected network keeps one all the same", file=sys.stderr)
+    return usage
+
+
+def tuning_config(run: Run, options: Prune) -> TrainConfig:
+    """How what is left is trained: as the run was, but at a smaller rate that falls to 0."""
+    from verydeep.training import ScheduleConfig
+
+    if "dataset" in run.facts.get("own", ()):
+        raise UserError(f"{run.path} was trained on data given in Python; fine-tune it there: train(..., model=...)")
+    config = run.config
+    lr = config.optim.lr / 10 if options.lr is None else options.lr
+    optim = replace(config.optim, lr=lr)
+    assert options.fine_tune is not None
+    distill = replace(config.distill, hint_epochs=0)  # hints are for the first epochs of a network
+    schedule = ScheduleConfig("cosine")
+    return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=None)
+
+
+def _metrics(report: PruneReport) -> dict[str, Any]:
+    """What the new run's only line of metrics says."""
+    found = {"test": report.test} | ({report.split: report.chosen} if report.split in ("train", "valid") else {})
+    metrics: dict[str, Any] = {}
+    for split, scores in found.items():
+        if scores is not None:
+            metrics |= {f"{split}_loss": scores[1].loss, f"{split}_accuracy": scores[1].accuracy}
+    return metrics
+
+
+def _save(report: PruneReport, run: Run, folder: Path) -> None:
+    from verydeep.analysis import Findings, save_findings, save_result
+    from verydeep.files import write_atomic
+
+    save_findings(Findings(prune=report), run.path / "analysis")
+    save_result(report, folder / "prune.npz")
+    write_atomic(folder / "prune.json", json.dumps(asdict(report), indent=1) + "\n")
+
+
+def _print(options: Prune, report: PruneReport, folder: Path) -> None:
+    if options.json:
+        print(json.dumps(asdict(report) | {"folder": str(folder)}))
+        return
+    from rich.table import Table
+
+    from verydeep.cli._console import console
+
+    table = Table("", "before", "after", "")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in _rows(report):
+        table.add_row(*row)
+    console.print(table)
+    console.print(f"the smaller network is the run {folder}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
+    (wide, narrow), (much, little), (slow, fast) = report.parameters, report.multiply_adds, report.latency
+    rows = [("highway layers", str(len(report.layers)), str(len(report.kept)), "")]
+    for name, pair in ((report.split, report.chosen), ("test", report.test)):
+        if pair is not None:
+            before, after = (score.accuracy for score in pair)
+            rows.append((f"accuracy, {name}", f"{before:.2%}", f"{after:.2%}", f"{after - before:+.2%}"))
+    if report.tuned is not None:
+        rows.append(("accuracy, test, fine-tuned", "", f"{report.tuned.accuracy:.2%}", ""))
+    rows.append(("parameters", f"{wide:,}", f"{narrow:,}", f"{narrow / wide:.0%}"))
+    rows.append(("multiply-adds", f"{much:,}", f"{little:,}", f"{little / max(much, 1):.0%}"))
+    times = f"{slow * 1e3:.2f} ms", f"{fast * 1e3:.2f} ms", f"{slow / fast:.1f} times as fast"
+    rows.append((f"a batch of {report.latency_batch}", *times))
+    return rows

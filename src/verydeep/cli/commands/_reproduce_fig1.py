@@ -1,0 +1,71 @@
+"""`verydeep reproduce fig1`: the random search over depth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:
+    from verydeep.cli.commands._reproduce import Reproduce
+    from verydeep.experiments import Fig1
+    from verydeep.training import Interrupt
+
+
+def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | None) -> None:
+    """Train as long as there is time, then write and print what there is."""
+    study = _study(options)
+    if seconds != 0:
+        for _, said in study.train(options.root, interrupt, seconds):
+            print(said, flush=True)
+    _write(study, options.quick)
+
+
+def _study(options: Reproduce) -> Fig1:
+    from verydeep.experiments import HALVING, QUICK, Fig1, chosen, strict
+
+    protocol = QUICK if options.quick else HALVING
+    results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
+    if options.what == "all" and options.results:  # the folder of everything
+        results = options.results / "fig1"
+    own = options.quick and options.runs is None
+    runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
+    protocol = strict(protocol) if options.strict else protocol
+    return Fig1(protocol, chosen(options.only), results, runs, options.jobs)
+
+
+def _write(study: Fig1, quick: bool) -> None:
+    """The figure, the table and the pages, of all there is."""
+    from verydeep.experiments import (
+        NETWORKS,
+        best_curves,
+        claim_lines,
+        epochs_left,
+        fig1_text,
+        gate_biases,
+        mean_curves,
+        ratio,
+        table,
+        table_lines,
+        write_page,
+    )
+    from verydeep.report import plot_fig1, plot_gate_bias
+
+    found = study.read(NETWORKS)
+    rows = table(found, study.protocol)
+    for suffix in ("png", "svg"):
+        plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
+    epochs = study.protocol.stages[0].epochs
+    plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
+    left = sum(epochs_left(result.trials, study.protocol) for result in found)
+    values = {"ratio_at_100_layers": ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
+    write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
+    write_atomic(study.results / "fig1.md", fig1_text(found, study.protocol))
+    print("\n".join(table_lines(rows)))
+    print("\n".join(["", *claim_lines(rows, left), ""]))
+    print(f"{study.left(found)}; figure, table and analysis are in {study.results}")
+    if study.results.name == "fig1":  # among the other results, not in a folder of its own
+        print(f"everything measured so far: {write_page(study.results.parent, quick)}")

@@ -1,0 +1,105 @@
+"""`verydeep reproduce table1`, `table2`, `table3`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verydeep.cli.commands._reproduce import Reproduce
+    from verydeep.experiments import TableResult, Tables
+    from verydeep.report import Network
+    from verydeep.training import Interrupt
+
+_MOST_SEEDS = 1000
+
+
+def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
+    """Train as long as there is time, then write and print what there is."""
+    from verydeep.cli.views._tables import make_view
+    from verydeep.experiments import TEACHER
+
+    results = options.results or Path("runs/quick" if options.quick else "results")
+    study = _study(options, tables, results)
+    if seconds != 0:
+        view = make_view(study)
+        try:
+            study.train(options.root, interrupt, seconds, view.epoch)
+        finally:
+            view.close()
+        teaching = set(map(study.teaching, study.waiting))
+        if "diverged" in teaching:
+            print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
+        elif "training" in teaching and options.epochs is not None:
+            print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
+    _write(study, tables, results)
+    for entry in study.refused:
+        print(f"left alone: {study.found[entry].refusal}")
+
+
+def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables:
+    from verydeep.experiments import Tables, chosen_entries
+
+    runs = options.runs or (results / "runs" if options.quick else Path("runs"))
+    return Tables(
+        chosen_entries(tables, options.only),
+        options.recipe,
+        results / "tables",
+        runs / "tables",
+        read_seeds(options.seeds),
+        options.epochs,
+        options.jobs,
+        options.threads,
+        options.quick,
+    )
+
+
+def read_seeds(text: str | None) -> tuple[int, ...] | None:
+    """`3` is the first three seeds, `0,4` are these two, `2,` is this one."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and "," not in text:
+        numbers = list(range(min(numbers[0], _MOST_SEEDS + 1)))
+    if not 0 < len(numbers) <= _MOST_SEEDS or min(numbers) < 0:
+        raise UserError(
+            f"--seeds takes a number of seeds such as 5, at most {_MOST_SEEDS}, or a list such as 0,1,2; got '{text}'"
+        )
+    return tuple(dict.fromkeys(numbers))
+
+
+def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
+    """The curves and the page of all tables; the tables asked for are printed."""
+    from verydeep.experiments import TABLES, log_lines, read_results, tables_lines, write_page
+    from verydeep.report import plot_tables
+
+    found = read_results(study.results)
+    for suffix in ("png", "svg") if found else ():
+        panels = [(title.partition(":")[0], panel(table, found)) for table, title in TABLES.items()]
+        plot_tables(panels, study.results / f"curves.{suffix}")
+    for table in tables:
+        print(TABLES[table], *tables_lines(table, found), sep="\n")
+        if table != "table2":
+            print("The authors' log beside ours", *log_lines(found, table), sep="\n")
+    print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
+
+
+def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
+    """What is drawn of a table."""
+    from verydeep.report import Network
+
+    networks = []
+    for result in found:
+        if result.entry.table == table:
+            lines = [curve.metrics for curve in result.curves.values()]
+            curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
+            published = None if result.trial else result.entry.accuracy
+            networks.append(Network(f"{result.entry.name}, {result.recipe}", curves, published))
+    return networks

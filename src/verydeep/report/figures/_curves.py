@@ -1,0 +1,76 @@
+"""Curves of training, one for every run, as in the paper's Figure 1."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from verydeep.errors import UserError, unknown
+from verydeep.report.figures._axes import name_curves, plain_axes
+from verydeep.report.figures._theme import Theme, drawn
+
+_LABELS = {
+    "lr": "learning rate",
+    "loss": "mean cross-entropy while training",
+    "accuracy": "accuracy while training",
+    "train_loss": "mean cross-entropy, training set",
+    "valid_loss": "mean cross-entropy, validation set",
+    "test_loss": "mean cross-entropy, test set",
+    "train_accuracy": "accuracy, training set",
+    "valid_accuracy": "accuracy, validation set",
+    "test_accuracy": "accuracy, test set",
+    "seconds": "seconds",
+}
+_STYLES = ("-", "--", ":", "-.")
+
+
+def plot_curves(
+    curves: dict[str, list[dict[str, Any]]],
+    path: Path,
+    metric: str = "train_loss",
+    log: bool = True,
+    theme: Theme = "light",
+) -> Figure:
+    """Draw one metric of several runs over epochs.
+
+    Args:
+        curves: The name of each run, and its metrics (`Run.metrics`).
+        path: The picture, by its suffix PNG, SVG or PDF.
+        metric: What to draw.
+        log: Whether its axis is logarithmic.
+        theme: On white or on black.
+    """
+    points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
+    with drawn(path, 7, 4.5, theme) as (figure, look):
+        axes = figure.add_subplot()
+        for number, (name, found) in enumerate(points.items()):
+            style = _STYLES[number // len(look.colours) % len(_STYLES)]
+            marker = "o" if len(found) == 1 else ""
+            line = axes.plot(*zip(*found, strict=True), style, color=look.colours[number % len(look.colours)])
+            line[0].set(label=name, linewidth=1.8, marker=marker)
+        _describe(axes, metric, log)
+    return figure
+
+
+def _describe(axes: Axes, metric: str, log: bool) -> None:
+    axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric.replace("_", " ")))
+    if log:
+        axes.set_yscale("log")
+    elif metric.endswith("accuracy"):
+        axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    plain_axes(axes)
+    name_curves(axes)
+
+
+def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
+    """Epoch and value, where there is one; a diverged epoch has none."""
+    known = {key for line in metrics for key in line} - {"epoch"}
+    if not known:
+        raise UserError(f"{name}: no epoch is complete yet, so there is nothing to draw")
+    if metric not in known | set(_LABELS):  # a network that diverged at once has no train_loss
+        raise unknown(f"metric of {name}", metric, known)
+    points = [(line["epoch"], line[metric]) for line in metrics if line.get(metric) is not None]
+    return points or [(metrics[0]["epoch"], float("nan"))]

@@ -1,0 +1,172 @@
+"""Pictures of a search: every field against the result, and every trial as a line through all fields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from verydeep.report.figures._axes import plain_axes
+from verydeep.report.figures._theme import Look, Theme, drawn
+
+if TYPE_CHECKING:  # at run time only where it is needed: most reports are of no search
+    from verydeep.search import Choices, Range, Record, Space
+
+
+_LETTERS = 24  # of all choices of a field together, before their names are turned
+
+
+def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+    """Draw the result over each field; diverged trials stand at the edge of the worst results, pruned ones are hollow.
+
+    Args:
+        records: Trials; those without settings or an end are left out.
+        space: The fields.
+        metric: What the result is.
+        path: The picture, by its suffix PNG, SVG or PDF.
+        theme: On white or on black.
+    """
+    shown = _shown(records)
+    rows = math.ceil(len(space) / 3)
+    with drawn(path, 3.4 * min(len(space), 3), 3.0 * rows, theme) as (figure, look):
+        for number, (name, way) in enumerate(space.items(), 1):
+            axes = figure.add_subplot(rows, min(len(space), 3), number)
+            _slice(axes, shown, name, way, metric, look)
+    return figure
+
+
+def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+    """Draw every trial as a line through its settings, the best ones on top; arguments as in `plot_slices`."""
+    from verydeep.search import ranked
+
+    ended = ranked(_shown(records), "loss" not in metric)
+    shown = [record for record in reversed(ended) if record.value is not None]  # the best is drawn last
+    with drawn(path, 1.5 * len(space) + 2, 4, theme) as (figure, look):
+        axes = figure.add_subplot()
+        colours = _colours(look, len(shown))
+        for record, colour in zip(shown, colours, strict=True):
+            heights = [_place(way, record.settings[name]) for name, way in space.items()]
+            axes.plot(range(len(space)), heights, color=colour, linewidth=1.2, alpha=0.8)
+        _parallel_axes(axes, space)
+        words = ("lowest", "highest")["loss" not in metric]
+        lost = len(ended) - len(shown)
+        without = f" ({lost} more diverged)" if lost else ""
+        axes.set_title(f"{len(shown)} trials{without}; the brightest have the {words} {metric.replace('_', ' ')}")
+    return figure
+
+
+def _shown(records: Sequence[Record]) -> list[Record]:
+    return [r for r in records if r.settings and r.status not in ("training", "waiting", "failed")]
+
+
+def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, metric: str, look: Look) -> None:
+    from verydeep.search import Choices, Range
+
+    position = _positions(way)
+    lowest = _results(axes, shown, name, position, look.colours[0])
+    if "loss" in metric and 0 < lowest < math.inf:
+        axes.set_yscale("log")
+    if lost := [position(record.settings[name]) for record in shown if record.value is None]:
+        _crosses(axes, lost, 1.0 if "loss" in metric else 0.0, look.colours[1])
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize="small")
+    if isinstance(way, Range) and way.log:
+        axes.set_xscale("log")
+    elif isinstance(way, Choices):
+        _name_choices(axes, way)
+    axes.set(xlabel=name, ylabel=metric.replace("_", " "))
+    plain_axes(axes)
+
+
+def _results(axes: Axes, shown: list[Record], name: str, position: Callable[[Any], float], colour: str) -> float:
+    """Draw what was measured, hollow where a trial was pruned; return the lowest."""
+    lowest = math.inf
+    for pruned in (False, True):
+        some = [(position(r.settings[name]), r.value) for r in shown if (r.status == "pruned") is pruned]
+        points = [(place, value) for place, value in some if value is not None]
+        if points:
+            places, values = zip(*points, strict=True)
+            face, label = ("none", "pruned") if pruned else (colour, None)
+            axes.scatter(places, values, 16, facecolors=face, edgecolors=colour, alpha=0.8, label=label)
+            lowest = min(lowest, *values)
+    return lowest
+
+
+def _crosses(axes: Axes, places: list[float], edge: float, colour: str) -> None:
+    """Draw diverged trials at an edge, without a place for them among the results."""
+    heights = axes.get_ylim()
+    crosses = axes.plot(places, [edge] * len(places), "x", color=colour, clip_on=False)
+    crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
+    axes.set_ylim(heights)
+
+
+def _name_choices(axes: Axes, way: Choices) -> None:
+    names = [_written(choice) for choice in way.choices]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    if sum(map(len, names)) > _LETTERS:
+        axes.tick_params(axis="x", labelrotation=30)
+        for label in axes.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+
+
+def _written(choice: object) -> str:
+    """Nearly as a configuration file has it."""
+    if isinstance(choice, bool):
+        return str(choice).lower()
+    if isinstance(choice, list | tuple):
+        return f"[{', '.join(map(_written, choice))}]"
+    return f"{choice:g}" if isinstance(choice, float) else str(choice)
+
+
+def _positions(way: Range | Choices) -> Callable[[Any], float]:
+    """Where a value is drawn: a number at itself, a choice at its number."""
+    from verydeep.search import Range
+
+    if isinstance(way, Range):
+        return float
+    choices = [list(c) if isinstance(c, tuple) else c for c in way.choices]
+    return choices.index
+
+
+def _place(way: Range | Choices, value: object) -> float:
+    """Where a value stands between the lowest, 0, and the highest, 1."""
+    from verydeep.search import Choices
+
+    if isinstance(way, Choices):
+        return float(_positions(way)(value)) / max(len(way.choices) - 1, 1)
+    assert isinstance(value, int | float)
+    if way.log:
+        return math.log(value / way.low) / math.log(way.high / way.low)
+    return (value - way.low) / (way.high - way.low)
+
+
+def _colours(look: Look, count: int) -> list[tuple[float, ...]]:
+    from matplotlib import colormaps
+
+    return [tuple(colour) for colour in colormaps[look.sequential](np.linspace(0, 1, count))]
+
+
+def _parallel_axes(axes: Axes, space: Space) -> None:
+    """A vertical line for every field, with its ends and all choices named."""
+    from verydeep.search import Range
+
+    axes.set_xticks(range(len(space)), list(space))
+    axes.set(ylim=(-0.05, 1.05), yticks=[], xlim=(-0.3, len(space) - 0.5))
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    axes.tick_params(axis="x", length=0, labelsize="small", pad=14)
+    for number, way in enumerate(space.values()):
+        axes.vlines(number, 0, 1, color="0.5", linewidth=0.8)
+        ends = (way.low, way.high) if isinstance(way, Range) else (way.choices[0], way.choices[-1])
+        for height, end, side in ((-0.02, ends[0], "top"), (1.02, ends[1], "bottom")):
+            axes.text(number, height, _written(end), ha="center", va=side, fontsize="small")
+        if not isinstance(way, Range):
+            for place, choice in enumerate(way.choices[1:-1], 1):
+                height = place / (len(way.choices) - 1)
+                text = axes.text(number + 0.04, height, _written(choice), ha="left", va="center", fontsize="small")
+                text.set_bbox({"facecolor": axes.get_facecolor(), "alpha": 0.8, "pad": 1, "linewidth": 0})

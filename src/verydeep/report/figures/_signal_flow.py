@@ -1,0 +1,52 @@
+"""How signals travel forward and gradients backward, layer by layer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from verydeep.analysis import SignalFlow
+from verydeep.report.figures._axes import Array, name_curves, numbers, plain_axes
+from verydeep.report.figures._theme import Theme, drawn
+
+_STYLES = ("--", "-", ":", "-.")
+
+
+def plot_signal_flow(flows: Sequence[SignalFlow], path: Path, theme: Theme = "light") -> Figure:
+    """Draw the size of activations and gradients in every layer.
+
+    A name such as "highway, trained" is a network and a moment: networks differ in colour, moments in the kind of line.
+
+    Args:
+        flows: Networks and moments to compare.
+        path: The picture, by its suffix PNG, SVG or PDF.
+        theme: On white or on black.
+    """
+    styles = curve_styles([flow.name for flow in flows])
+    with drawn(path, 11, 4.2, theme) as (figure, look):
+        panels = figure.subplots(1, 2)
+        for axes, kind in zip(panels, ("activation", "gradient"), strict=True):
+            for flow, (colour, line) in zip(flows, styles, strict=True):
+                values = positive(getattr(flow, kind))
+                hue, style = look.colours[colour % len(look.colours)], _STYLES[line % len(_STYLES)]
+                axes.plot(range(1, len(values) + 1), values, style, color=hue, label=flow.name)
+            longest = max((len(flow.layers) for flow in flows), default=1)
+            axes.set(yscale="log", xlabel="layer", xticks=numbers(longest))
+            plain_axes(axes)
+        panels[0].set(title="activations, forward", ylabel="root mean square of the layer's output")
+        panels[1].set(title="gradients, backward", ylabel="root mean square of the loss's gradient")
+        name_curves(panels[0])
+    return figure
+
+
+def curve_styles(names: Sequence[str]) -> list[tuple[int, int]]:
+    """For each "network, moment": the network's number, which is its colour, and the moment's, its kind of line."""
+    parts = [name.partition(", ")[::2] for name in names]
+    networks, moments = ([*dict.fromkeys(part[i] for part in parts)] for i in (0, 1))
+    return [(networks.index(network), moments.index(moment)) for network, moment in parts]
+
+
+def positive(values: Array) -> Array:
+    """What a logarithmic axis can show; a gradient that has vanished altogether leaves a gap."""
+    return np.where(values > 0, values, np.nan)

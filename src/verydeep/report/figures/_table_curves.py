@@ -1,0 +1,70 @@
+"""Curves behind the paper's tables: test accuracy over epochs, and the published value to reach."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from verydeep.report.figures._axes import name_curves, plain_axes
+from verydeep.report.figures._theme import Look, Theme, drawn
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is drawn in one colour.
+
+    Attributes:
+        name: For the legend.
+        curves: Of every seed: the accuracy after each epoch.
+        published: What is to be reached; None if nothing was published.
+    """
+
+    name: str
+    curves: Sequence[Sequence[float]]
+    published: float | None
+
+
+def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, theme: Theme = "light") -> Figure:
+    """Draw a panel for each table.
+
+    Args:
+        panels: The title of each, and its networks.
+        path: The picture, by its suffix PNG, SVG or PDF.
+        theme: On white or on black.
+    """
+    with drawn(path, 5 * len(panels), 4.2, theme) as (figure, look):
+        for axes, (title, networks) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _draw(axes, networks, look)
+            axes.set(title=title, xlabel="epoch", ylabel="accuracy, test set")
+            axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+            plain_axes(axes)
+            if networks:
+                name_curves(axes)
+            else:
+                axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=look.ink)
+    return figure
+
+
+def _draw(axes: Axes, networks: Sequence[Network], look: Look) -> None:
+    for number, network in enumerate(networks):
+        colour = look.colours[number % len(look.colours)]
+        for seed, curve in enumerate(network.curves):
+            style = "-" if number < len(look.colours) else "-."
+            line = axes.plot(range(1, len(curve) + 1), curve, style, color=colour, linewidth=1.4)
+            line[0].set(label=network.name if seed == 0 else None, marker="o" if len(curve) == 1 else "")
+        if network.published is not None:
+            axes.axhline(network.published, linestyle="--", color=colour, linewidth=1)
+    _set_floor(axes, networks)
+
+
+def _set_floor(axes: Axes, networks: Sequence[Network]) -> None:
+    """The first epochs are far below; what counts is how near the published values the last ones come."""
+    targets = [network.published for network in networks if network.published is not None]
+    lasts = [curve[-1] for network in networks for curve in network.curves if curve]
+    if targets and lasts:
+        floor = min(targets) - 3 * (1 - max(targets))
+        axes.set_ylim(min(floor, min(lasts) - 0.5 * (1 - max(targets))), None)

@@ -1,0 +1,87 @@
+"""The report: one page that needs no network and no other file."""
+
+import hashlib
+from base64 import b64encode
+from datetime import datetime
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from verydeep.analysis import Findings
+from verydeep.errors import UserError
+from verydeep.files import write_atomic
+from verydeep.report.figures._lesions import SETS
+from verydeep.report.html._charts import SIZE
+from verydeep.report.html._heat_maps import palettes
+from verydeep.report.html._sections import look_inside
+from verydeep.report.html._training import about_run, how_made
+from verydeep.training import Run
+
+_SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
+_SECTIONS = (
+    ("training", "epochs", "Training"),
+    ("gates", "gates", "Gates"),
+    ("routing", "routing", "Routing"),
+    ("lesions", "lesions", "Lesions"),
+    ("depth", "depth", "Depth used"),
+    ("flow", "flow", "Signals"),
+    ("layers", "layers", "Layers in numbers"),
+    ("made", "toml", "How it was made"),
+    ("glossary", "name", "Words"),
+)
+
+
+def write_report(run: Run, path: Path, findings: Findings | None = None, note: str = "") -> None:
+    """Write a run's report as one self-contained HTML file.
+
+    Args:
+        run: Finished or not.
+        path: The page.
+        findings: What an analysis found; without it, the page is about training only.
+        note: A sentence for the reader, for instance why there was no analysis.
+    """
+    found = findings or Findings()
+    _check_same(found)
+    context = about_run(run) | how_made(run)
+    context |= look_inside(found, context["data_name"])
+    context["charts"] |= context.pop("inside")
+    context |= {"note": note, "sets": SETS, "version": version("verydeep")}
+    context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
+    context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
+    write_atomic(path, render(context))
+
+
+def _check_same(findings: Findings) -> None:
+    """Refuse results of networks with different numbers of layers; the flow may compare others."""
+    greedy = None if findings.usage is None else findings.usage.greedy
+    found = (findings.gates, findings.routing, findings.lesions, findings.pairs, greedy, findings.prune)
+    counts = sorted({len(result.layers) for result in found if result is not None})
+    if len(counts) > 1:
+        listed = " and ".join(map(str, counts))
+        raise UserError(f"these results are of networks with {listed} layers; make them again: verydeep analyze RUN")
+
+
+def render(context: dict[str, Any]) -> str:
+    """Fill the page; text is escaped, and so is the data inside its script element."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    script = '"use strict";\n' + "\n".join(map(_read, _SCRIPTS))
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    data = {
+        "palettes": palettes(),
+        "maps": {key: found.to_dict() for key, found in context["heat"].items()},
+        "charts": {key: found.to_dict() for key, found in context["charts"].items()},
+    }
+    # The policy names the one script that may run, so that no name in the data ever can.
+    trusted = {"script": Markup(script), "script_hash": f"sha256-{digest}", "style": Markup(_read("style.css"))}
+    return environment.get_template("report.html").render(context | trusted | {"data": data, "size": SIZE})
+
+
+def _read(name: str) -> str:
+    return files("verydeep.report.html").joinpath("page", name).read_text("utf-8")

@@ -1,0 +1,131 @@
+"""What the page says about the inside of a network: its part of the template's words and figures."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
+from verydeep.report.figures._gates import has_maps, plot_feature_gates
+from verydeep.report.html import _figures as figures
+from verydeep.report.html import _sentences as sentences
+from verydeep.report.html._charts import Chart
+from verydeep.report.html._heat_maps import HeatMap
+from verydeep.report.html._tables import Table, layer_table, prune_table
+
+_LEAVES = 120  # classes whose tree can be read
+_TITLES = {
+    "bias": "Gate biases",
+    "mean": "Mean gate outputs",
+    "sample": "Gates of one sample",
+    "output": "Outputs of that sample",
+}
+
+
+def look_inside(findings: Findings, data: str) -> dict[str, Any]:
+    """Everything an analysis adds to the page, its charts and maps apart; nothing where there was none."""
+    charts: dict[str, Chart] = {}
+    heat: dict[str, HeatMap] = {}
+    context: dict[str, Any] = vars(findings) | {"answer": "", "bars": [], "layers": layer_table(findings)}
+    if findings.gates:
+        context |= _gates(findings.gates, heat)
+    if findings.routing:
+        context |= _routing(findings.routing, heat)
+    if findings.lesions:
+        charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
+        context["lesion_statements"] = sentences.about_lesions(observations(lesions=findings.lesions))
+    if findings.pairs:
+        maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
+        heat |= maps
+        context["pair_panels"] = [_panel(key, found) for key, found in maps.items()]
+    if findings.usage:
+        charts["usage"] = figures.usage_chart(findings.usage)
+        context |= _usage(findings, findings.usage, data)
+    if findings.flow:
+        charts |= {f"flow-{key}": found for key, found in figures.flow_charts(findings.flow).items()}
+    context["prune"] = prune_table(findings.prune) if findings.prune else None
+    return context | {"inside": charts, "heat": heat, "depth": findings.usage or findings.prune}
+
+
+def _panel(key: str, found: HeatMap, title: str = "", page: int = 0) -> tuple[str, int, str, str]:
+    """A map's place on the page: its key, the page shown, its title, and its description for who does not see it."""
+    _, rows, columns = found.values.shape
+    values = found.values[page][np.isfinite(found.values[page])]
+    ends = f" Values from {values.min():.4g} to {values.max():.4g}." if values.size else ""
+    label = f"{found.name}: {rows} {found.rows}s by {columns} {found.columns}s.{ends}"
+    return key, page, title or found.name.capitalize(), label
+
+
+def _gates(gates: GateStatistics, heat: dict[str, HeatMap]) -> dict[str, Any]:
+    maps = figures.gate_maps(gates)
+    heat |= maps
+    return {
+        "gate_panels": [_panel(key, found, _TITLES[key]) for key, found in maps.items()],
+        "gate_statements": sentences.about_gates(observations(gates)),
+        "feature_pictures": _feature_pictures(gates),
+    }
+
+
+def _feature_pictures(gates: GateStatistics) -> list[str]:
+    """Gates position by position, for light and for dark; none for a network without feature maps."""
+    if not has_maps(gates):
+        return []
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "gates.png"
+        found = []
+        for theme in ("light", "dark"):
+            plot_feature_gates(gates, path, theme)
+            found.append(f"data:image/png;base64,{b64encode(path.read_bytes()).decode()}")
+    return found
+
+
+def _routing(routing: ClassRouting, heat: dict[str, HeatMap]) -> dict[str, Any]:
+    heat["routing"], shown = figures.routing_map(routing)
+    heat["distance"] = figures.distance_map(routing)
+    return {
+        "routing_panels": [_panel("routing", heat["routing"], "Gates of", page) for page in shown],
+        "routing_left_out": len(heat["routing"].pages) < len(routing.classes),
+        "routing_statements": sentences.about_routing(routing),
+        "nearest": _nearest(routing),
+        "tree": figures.class_tree(routing) if 1 < len(routing.classes) <= _LEAVES else None,
+    }
+
+
+def _nearest(routing: ClassRouting) -> Table:
+    rows = []
+    for number, name in enumerate(routing.classes):
+        others = [(float(d), c) for c, d in enumerate(routing.distance[number]) if c != number and np.isfinite(d)]
+        ends = [f"{routing.classes[c]} ({d:.4f})" for d, c in (min(others), max(others))] if others else ["", ""]
+        rows.append([name, f"{routing.counts[number]:,}", *ends])
+    return ["class", "samples", "nearest (distance)", "farthest (distance)"], rows
+
+
+def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
+    chance = None if findings.routing is None else findings.routing.probe_chance
+    return {
+        "answer": sentences.answer(usage, data, chance),
+        "bars": _bars(usage, findings.lesions),
+        "kept_words": spans(usage.kept),
+        "idle_words": spans(usage.idle),
+    }
+
+
+def _bars(usage: DepthUsage, lesions: LesionStudy | None) -> list[tuple[float, bool]]:
+    """For each layer how tall its bar is, from 0 to 100, and whether it is kept."""
+    kept = set(usage.kept)
+    if lesions is None:
+        return [(60.0, layer in kept) for layer in range(len(usage.greedy.layers))]
+    cost = np.sqrt(np.maximum(lesions.loss - lesions.baseline.loss, 0))  # the root shows small costs too
+    heights = 10 + 90 * cost / (cost.max() or 1)
+    return [(round(float(height), 1), layer in kept) for layer, height in enumerate(heights)]
+
+
+def spans(layers: Sequence[int]) -> str:
+    """Layers as people list them, counted from 1: 1–4, 7, 9–12."""
+    runs = groupby(enumerate(sorted(layers)), key=lambda pair: pair[1] - pair[0])
+    found = [[layer + 1 for _, layer in run] for _, run in runs]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in found) or "none"
