@@ -9,6 +9,10 @@ settings.register_profile("verydeep", deadline=None, derandomize=True)  # no tim
 settings.load_profile("verydeep")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-golden", action="store_true", help="record the results of tests/golden again")
+
+
 @pytest.fixture(autouse=True)
 def _same_numbers_every_time() -> Iterator[None]:
     torch.manual_seed(0)
