@@ -90,6 +90,54 @@ def outcome(folder: Path) -> Values:
     return {"status": run.summary["status"], "curves": curves, "digest": _digest(run)}
 
 
+def resume(folder: Path) -> Values:
+    """Continue a run with `verydeep train --resume`."""
+    _command("train", "--resume", folder, "--quiet")
+    return outcome(folder)
+
+
+def resume_seeds(folder: Path) -> str:
+    """Continue the runs of several seeds; what the command says in the end."""
+    return _command("train", "--resume", folder)
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    """What `verydeep runs` lists."""
+    return {run["name"]: run["status"] for run in json.loads(_command("runs", folder, "--json"))}
+
+
+def read(folder: Path) -> training.Run:
+    """A run's folder, in Python."""
+    return training.Run.load(folder)
+
+
+def read_settings(file: Path) -> training.TrainConfig:
+    """A configuration file."""
+    return training.read_config(file)
+
+
+def evaluate(folder: Path, data: Path | None = None) -> Values:
+    """Measure a run's network with `verydeep eval`, on its own test samples or on other data."""
+    found = json.loads(_command("eval", folder, *(() if data is None else ("--data", data)), "--json"))
+    return {name: found[name] for name in ("samples", "loss", "accuracy")}
+
+
+def analyze(folder: Path, *options: object) -> None:
+    """Look inside a run's network with `verydeep analyze`."""
+    _command("analyze", folder, *options, "--json")
+
+
+def findings(folder: Path) -> analysis.Findings:
+    """What `verydeep analyze` left in a run's folder."""
+    return analysis.load_findings(folder / "analysis")
+
+
+def report(folder: Path) -> str:
+    """The page that `verydeep report` writes."""
+    _command("report", folder)
+    return (folder / "report.html").read_text()
+
+
 def _digest(run: training.Run) -> str:
     """SHA-256 over the bytes of all weights, in the order of their names."""
     digest = hashlib.sha256()

@@ -11,19 +11,16 @@ The settings are in `_settings.py`, all of them explicit. The calls into the lib
 is one edit.
 """
 
-import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from . import _api, _settings
+from ._recorded import check
 
 FILE = Path(__file__).with_name("golden.json")
-TOLERANCE = 1e-3  # relative, of losses on other machines
-LOSSES = ("loss", "train_loss", "valid_loss", "test_loss", "value")
 BITS_ONLY = ("dropout",)  # torch draws other dropout masks on processors of other makers
 
 
@@ -50,40 +47,9 @@ CASES: dict[str, Callable[[Path, Path], Any]] = {
 def test_the_result_is_the_recorded_one(
     case: str, trained: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    found = json.loads(json.dumps(CASES[case](tmp_path / "result", trained)))
-    if request.config.getoption("--record-golden"):
-        record(case, found)
-    golden = json.loads(FILE.read_text())
-    if golden["machine"] == _api.machine():
-        assert found == golden["cases"][case]
-    elif case in BITS_ONLY:
-        pytest.skip("recorded on another processor or with other versions")
-    else:
-        assert dict(losses(found)) == pytest.approx(dict(losses(golden["cases"][case])), rel=TOLERANCE)
+    result, record = CASES[case](tmp_path / "result", trained), request.config.getoption("--record-golden")
+    check(FILE, case, result, record=record, bits_only=case in BITS_ONLY)
 
 
 def test_the_command_line_trains_to_the_same_bits_as_python(trained: Path, tmp_path: Path) -> None:
     assert _api.train_by_command(_settings.FULLY_CONNECTED, tmp_path / "run") == _api.outcome(trained)
-
-
-def record(case: str, found: Any) -> None:
-    """Put a result into the file; those of another machine are dropped."""
-    assert "PYTEST_XDIST_WORKER" not in os.environ, (
-        "record without -n: two workers would overwrite each other's results"
-    )
-    golden = json.loads(FILE.read_text()) if FILE.exists() else {}
-    cases = golden["cases"] if golden.get("machine") == _api.machine() else {}
-    cases = {name: (cases | {case: found})[name] for name in CASES if name in {*cases, case}}
-    FILE.write_text(json.dumps({"machine": _api.machine(), "cases": cases}, indent=1) + "\n")
-
-
-def losses(values: Any, name: str = "", loss: bool = False) -> Iterator[tuple[str, float]]:
-    """Every loss in a result, with the path to it."""
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from losses(value, f"{name}/{key}", key in LOSSES)
-    elif isinstance(values, list):
-        for place, value in enumerate(values):
-            yield from losses(value, f"{name}/{place}", loss)
-    elif loss and values is not None:
-        yield name, values
