@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, crop_and_mirror, turn
+from verydeep.data import Augment, crop_and_mirror, rotate_and_scale
 from verydeep.errors import UserError
 
 
@@ -48,19 +48,19 @@ def test_an_augment_call_does_what_its_draws_say() -> None:
     assert torch.equal(factor, torch.ones(20))
 
 
-def test_images_are_turned_and_changed_in_size_about_their_middle() -> None:
+def test_images_are_rotated_and_scaled_about_their_centre() -> None:
     x = torch.randn(2, 3, 6, 6)
     none, right = torch.zeros(2), torch.full((2,), math.pi / 2)
     one = torch.ones(2)
-    torch.testing.assert_close(turn(x, none, one), x)
-    torch.testing.assert_close(turn(x, right, one), x.rot90(1, (2, 3)))
-    torch.testing.assert_close(turn(x, 2 * right, one), x.rot90(2, (2, 3)))
+    torch.testing.assert_close(rotate_and_scale(x, none, one), x)
+    torch.testing.assert_close(rotate_and_scale(x, right, one), x.rot90(1, (2, 3)))
+    torch.testing.assert_close(rotate_and_scale(x, 2 * right, one), x.rot90(2, (2, 3)))
     block = torch.zeros(1, 1, 4, 8)
     block[:, :, 1:3, 3:5] = 1
-    larger = turn(block, none[:1], 2 * one[:1])
+    larger = rotate_and_scale(block, none[:1], 2 * one[:1])
     assert larger[0, 0, :, 2:6].min() > 0
     assert larger.sum() == pytest.approx(4 * block.sum().item(), rel=0.3)
-    upright = turn(block, right[:1], one[:1])  # the middle stays where it is, however long the sides are
+    upright = rotate_and_scale(block, right[:1], one[:1])  # the middle stays where it is, however long the sides are
     torch.testing.assert_close(upright, block)
 
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, Batches, Split
-from verydeep.data._arrays import ArrayPreparation
+from verydeep.data import ArrayPreparation, Augment, Batches, Split
 from verydeep.errors import UserError
 
 sizes = st.tuples(st.integers(1, 60), st.integers(1, 12), st.integers(0, 2**40), st.integers(0, 5))
@@ -139,5 +138,5 @@ def test_what_cannot_work_is_refused_at_once(options: dict[str, Any], message: s
 
 
 def test_a_pad_larger_than_the_images_is_refused() -> None:
-    with pytest.raises(UserError, match="pad 7 is more than"):
+    with pytest.raises(UserError, match="pad 7 is larger than"):
         Batches(pictures(4), 2, seed=0, augment=Augment(pad=7))

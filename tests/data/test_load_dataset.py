@@ -19,7 +19,7 @@ from verydeep.errors import UserError
 def raw(monkeypatch: pytest.MonkeyPatch) -> dict[str, Dataset]:
     """Small sets under the known names, in place of what would be fetched."""
     sets = {name: fake(name, channels) for name, channels in (("mnist", 1), ("cifar10", 3), ("digits", 1))}
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", lambda name, root: sets[name])
+    monkeypatch.setattr("verydeep.data._load.load_raw", lambda name, root: sets[name])
     return sets
 
 
@@ -63,7 +63,7 @@ def test_the_papers_protocol_holds_out_10000_then_trains_on_all(monkeypatch: pyt
     whole = Dataset(
         "mnist", Split(torch.arange(60_000).view(-1, 1, 1, 1), y), None, Split(y[:10].view(-1, 1, 1, 1), y[:10]), ()
     )
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", lambda name, root: whole)
+    monkeypatch.setattr("verydeep.data._load.load_raw", lambda name, root: whole)
     first = load_dataset("mnist", validation="paper", preprocess="none")
     assert first.valid is not None
     assert (len(first.train), len(first.valid)) == (50_000, 10_000)
@@ -91,7 +91,7 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
         roots.append(root)
         return fake(name, 1)
 
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", load_raw)
+    monkeypatch.setattr("verydeep.data._load.load_raw", load_raw)
     load_dataset("mnist")
     load_dataset("mnist", str(tmp_path))
     assert roots == [None, tmp_path]
@@ -106,10 +106,10 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
         ("mnist", {"test": 0.1}, "the option test cannot be used"),
         ("mnist", {"target": "label"}, "the option target cannot be used"),
         ("mnist", {"image_size": 8}, "the option image_size cannot be used"),
-        ("mnist", {"validation": 1.5}, "validation = 1.5 is no share"),
+        ("mnist", {"validation": 1.5}, "validation = 1.5 is not a share"),
         ("mnist", {"validation": 0}, "validation must be 1 sample or more"),
         ("mnist", {"validation": True}, "validation: expected"),
-        ("mnist", {"validation": float("nan")}, "validation = nan is no share"),
+        ("mnist", {"validation": float("nan")}, "validation = nan is not a share"),
         ("mnist", {"validation": 200}, "would hold out 200 of 200"),
         ("mnist", {"sed": 1}, "unknown key in load_dataset 'sed'; did you mean 'seed'"),
         ("mnist", {"seed": -1}, "seed must be 0 or more"),
@@ -148,9 +148,9 @@ def test_given_files_must_be_one_split_of_the_same_kind(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     assert len(load_dataset(tmp_path / "one.npz", test_path=str(tmp_path / "one.npz")).test) == 20
     for source, given, message in (
-        ("one.npz", "a.csv", "of another kind than"),
+        ("one.npz", "a.csv", "is not the same kind of data as"),
         ("one.npz", "two.npz", r"holds several splits \(train, test\)"),
-        ("two.npz", "one.npz", "has a test split of its own; leave test_path out"),
+        ("two.npz", "one.npz", "already has a test split; leave test_path out"),
         ("one.npz", "no.npz", "no such file"),
         ("a.txt", "a.csv", "expected a file ending in"),
     ):
