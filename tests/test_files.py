@@ -28,7 +28,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None
 
 def test_a_device_or_a_folder_is_never_replaced(tmp_path: Path) -> None:
     for path in (Path("/dev/null"), tmp_path):
-        with pytest.raises(UserError, match="no ordinary file"):
+        with pytest.raises(UserError, match="not a regular file"):
             write_atomic(path, "data")
     assert Path("/dev/null").is_char_device()
 
