@@ -149,9 +149,11 @@ def _array_preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparati
     if isinstance(inputs.preparation, ArrayPreparation):
         inputs.preparation.check_shape(x, source)
         return inputs.preparation
-    columns = (*inputs.preparation.numbers, *inputs.preparation.categories)
-    names = list_names(column.name for column in columns)
-    raise UserError(f"{source}: is not a table; the network was trained on a table with the columns {names}")
+    names = [column.name for column in inputs.preparation.numbers]
+    names += [column.name for column in inputs.preparation.categories]
+    raise UserError(
+        f"{source}: is not a table; the network was trained on a table with the columns {list_names(names)}"
+    )
 
 
 def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:

@@ -209,7 +209,7 @@ def test_a_bad_row_of_the_test_file_is_named(write: Write, row: list[str], messa
         ("\n\n", "the file is empty"),
         ("a,label\n", "no rows of data"),
         ("a,a,label\n1,2,x\n", "names the column 'a' twice"),
-        ("a,b\n1,2\n", "say which column holds the classes, target=...; it has 'a', 'b'"),
+        ("a,b\n1,2\n", "name the column that holds the classes with target=...; it has 'a', 'b'"),
         ("label\nx\ny\n", "no columns left to learn from"),
         (",label\n1,x\n2,y\n", "a column has no name"),
         ("a,label\n1,x\n2,x\n3,x\n", "only one class, 'x'"),

@@ -46,7 +46,7 @@ def _target(table: Table, wanted: str | None) -> str:
     found = [name for name in table.columns if name.lower() in _USUAL_TARGETS]
     if len(found) != 1:
         raise UserError(
-            f"{table.path}: which column holds the classes? Set target=...; it has {list_names(table.columns)}"
+            f"{table.path}: name the column that holds the classes with target=...; it has {list_names(table.columns)}"
         )
     return found[0]
 
@@ -58,7 +58,9 @@ def _labels(table: Table, target: str) -> np.ndarray:
             raise UserError(f"{table.place(i, target)}: the class is missing; fill it in, or remove the row")
     values = table.floats(target)
     if values is not None and (values != np.floor(values)).any():
-        raise UserError(f"{table.path}: column {target!r} holds fractions; only classes can be learnt")
+        raise UserError(
+            f"{table.path}: column {target!r} holds fractions, not classes; only classification is supported"
+        )
     return labels
 
 
