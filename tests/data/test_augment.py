@@ -38,7 +38,7 @@ def test_crop_and_mirror_equals_the_definition_pixel_by_pixel(shape: tuple[int, 
     assert torch.equal(crop_and_mirror(x, top, left, mirrored, pad), slow(x, top, left, mirrored, pad))
 
 
-def test_an_augment_call_does_what_its_draws_say() -> None:
+def test_an_augment_call_applies_its_draws() -> None:
     x = torch.randint(0, 256, (20, 3, 6, 6), dtype=torch.uint8)
     augment = Augment(pad=2, mirror=True)
     moves = augment.draw(20, torch.Generator().manual_seed(3))
@@ -64,7 +64,7 @@ def test_images_are_rotated_and_scaled_about_their_centre() -> None:
     torch.testing.assert_close(upright, block)
 
 
-def test_draws_of_angles_and_sizes_are_even_and_leave_the_others_as_they_were() -> None:
+def test_draws_of_angles_and_sizes_are_uniform_and_leave_the_others_unchanged() -> None:
     plain = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
     moves = Augment(pad=2, mirror=True, rotate=90, scale=0.2).draw(10_000, torch.Generator().manual_seed(0))
     assert torch.equal(moves[:, :3], plain[:, :3])
@@ -75,7 +75,7 @@ def test_draws_of_angles_and_sizes_are_even_and_leave_the_others_as_they_were() 
     assert moves[:, 3:].T.corrcoef()[0, 1].abs() < 0.05
 
 
-def test_draws_reach_every_offset_evenly_and_mirror_half() -> None:
+def test_draws_of_offsets_are_uniform_and_half_are_mirrored() -> None:
     moves = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
     for column in (0, 1):
         assert torch.bincount(moves[:, column].long(), minlength=5).tolist() == pytest.approx([2000] * 5, rel=0.1)

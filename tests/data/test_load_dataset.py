@@ -17,7 +17,7 @@ from verydeep.errors import UserError
 
 @pytest.fixture
 def raw(monkeypatch: pytest.MonkeyPatch) -> dict[str, Dataset]:
-    """Small sets under the known names, in place of what would be fetched."""
+    """Small datasets under the known names, in place of the real ones."""
     sets = {name: fake(name, channels) for name, channels in (("mnist", 1), ("cifar10", 3), ("digits", 1))}
     monkeypatch.setattr("verydeep.data._load.load_raw", lambda name, root: sets[name])
     return sets
@@ -42,7 +42,7 @@ def test_mnist_is_scaled_and_digits_by_their_own_range(raw: dict[str, Dataset]) 
     assert (data.name, data.valid, data.classes) == ("mnist", None, raw["mnist"].classes)
 
 
-def test_cifar_has_normalised_contrast_less_the_training_mean_of_each_pixel(raw: dict[str, Dataset]) -> None:
+def test_cifar_has_normalised_contrast_minus_the_training_mean_of_each_pixel(raw: dict[str, Dataset]) -> None:
     data = load_dataset("cifar10", validation=0.2)
     assert data.valid is not None
     assert (len(data.train), len(data.valid), len(data.test)) == (160, 40, 50)
@@ -73,7 +73,7 @@ def test_the_papers_protocol_holds_out_10000_then_trains_on_all(monkeypatch: pyt
     assert len(load_dataset("mnist").train) == 60_000
 
 
-def test_a_toml_table_is_all_that_is_needed(raw: dict[str, Dataset]) -> None:
+def test_a_toml_table_is_a_complete_configuration(raw: dict[str, Dataset]) -> None:
     text = 'source = "cifar10"\nvalidation = 20\nseed = 3\naugment = { pad = 2, mirror = true }\n'
     config = from_dict(DataConfig, tomllib.loads(text), "data")
     assert config.augment == Augment(2, True)
@@ -84,7 +84,7 @@ def test_a_toml_table_is_all_that_is_needed(raw: dict[str, Dataset]) -> None:
     assert torch.equal(one.valid.x, other.valid.x)
 
 
-def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     roots: list[Any] = []
 
     def load_raw(name: str, root: Any) -> Dataset:
@@ -121,7 +121,7 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
         (DataConfig("mnist"), {"seed": 1}, "in the DataConfig or as arguments, not both"),
     ],
 )
-def test_wrong_options_are_refused_by_name(
+def test_wrong_options_are_reported_by_name(
     raw: dict[str, Dataset], source: str | DataConfig, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

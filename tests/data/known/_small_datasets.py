@@ -1,4 +1,4 @@
-"""What the tests of the sources share: small sets with true digests, archives, and a web server that misbehaves."""
+"""Shared by the tests of known datasets: small datasets with true digests, archives, and a faulty web server."""
 
 import gzip
 import hashlib
@@ -44,7 +44,7 @@ def offered(name: str, data: bytes, holds: tuple[str, ...], bases: tuple[str, ..
 
 
 class Small(NamedTuple):
-    """A set of a few random images: its entry, its files and its archives, by name."""
+    """A dataset of a few random images, with its files and archives by name."""
 
     known: KnownDataset
     files: dict[str, bytes]

@@ -12,12 +12,12 @@ REAL = search_roots(None)[0]
 
 @pytest.fixture
 def real() -> Path:
-    """Where this machine keeps real sets, before the tests are shut off from it."""
+    """Where this machine keeps real datasets; the other fixtures hide it from the tests."""
     return REAL
 
 
 @pytest.fixture(autouse=True)
-def _nothing_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_from_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VERYDEEP_DATA", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -62,12 +62,12 @@ def test_a_member_that_is_too_large_is_refused(tmp_path: Path) -> None:
         read_members(archive(tmp_path), {"set/train.bin": 99})
 
 
-def test_a_member_that_comes_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_member_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"contains 'set/train.bin' twice"):
         read_members(archive(tmp_path, member("set/train.bin")), WANTED)
 
 
-def test_a_missing_member_is_named(tmp_path: Path) -> None:
+def test_a_missing_member_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"set.tar.gz: contains no set/absent.bin"):
         read_members(archive(tmp_path), {"set/absent.bin": 1})
 

@@ -17,7 +17,7 @@ SAMPLES = {
 }
 
 
-def test_the_names_are_the_papers_sets_and_digits() -> None:
+def test_the_known_names_are_the_papers_datasets_and_digits() -> None:
     assert KNOWN_NAMES == ("mnist", "fashion-mnist", "cifar10", "cifar100", "digits")
 
 
@@ -35,7 +35,7 @@ def test_every_file_can_be_downloaded_once(known: KnownDataset) -> None:
 
 
 @EACH
-def test_every_digest_is_a_sha256_of_its_own(known: KnownDataset) -> None:
+def test_every_digest_is_a_distinct_sha256(known: KnownDataset) -> None:
     digests = [file.sha256 for file in known.files] + [item.sha256 for item in known.downloads]
     assert all(len(bytes.fromhex(digest)) == 32 for digest in digests)
     assert len(set(digests)) == len(digests)
@@ -64,12 +64,10 @@ def test_nothing_in_the_package_unpickles() -> None:
 
 
 @EACH
-def test_the_real_set_has_its_published_counts(known: KnownDataset, real: Path) -> None:
+def test_the_real_dataset_has_its_published_counts(known: KnownDataset, real: Path) -> None:
     found = find_files(known, real)
     if found.missing:
-        pytest.skip(
-            f"{known.name} is not on this machine; 'verydeep data get {known.name}' and $VERYDEEP_DATA bring it"
-        )
+        pytest.skip(f"{known.name} is not on this machine; 'verydeep data get {known.name}' fetches it")
     dataset = parse_dataset(known, found.verified)
     train, test = SAMPLES[known.name]
     assert dataset.train.x.shape == (train, *known.image)
@@ -82,7 +80,7 @@ def test_the_real_set_has_its_published_counts(known: KnownDataset, real: Path) 
         assert dataset.test.y.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
-def test_digits_split_every_class_four_to_one_always_alike() -> None:
+def test_digits_split_every_class_four_to_one_reproducibly() -> None:
     dataset = load_raw("digits")
     assert dataset.train.x.shape == (1438, 1, 8, 8)
     assert dataset.test.x.shape == (359, 1, 8, 8)

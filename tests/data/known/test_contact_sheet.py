@@ -29,7 +29,7 @@ def test_rows_are_labelled() -> None:
     assert (sheet[:, :60] < 100).any()
 
 
-def test_many_classes_stand_in_columns() -> None:
+def test_many_classes_fill_several_columns() -> None:
     sheet = contact_sheet(dataset(100), samples=2)
     assert sheet.height == contact_sheet(dataset(25), samples=2).height
     assert sheet.width > 3 * contact_sheet(dataset(25), samples=2).width
@@ -48,6 +48,6 @@ def test_a_sheet_is_written_as_png_whatever_its_name_and_replaces_an_older_one(t
         assert picture.format == "PNG"
 
 
-def test_a_sheet_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_sheet_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a regular file"):
         save_contact_sheet(contact_sheet(dataset(2)), tmp_path)

@@ -38,7 +38,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, out, err
 
 
-def test_list_says_where_each_set_is(
+def test_list_shows_where_each_dataset_is(
     known: tuple[Small, Small], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = lay_out(known[0], tmp_path)
@@ -50,7 +50,7 @@ def test_list_says_where_each_set_is(
     assert lines["digits"] == "10 1 x 8 x 8 0 always there, part of scikit-learn"
 
 
-def test_list_names_a_wrong_file(
+def test_list_reports_a_file_with_other_content(
     known: tuple[Small, Small], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = lay_out(known[1], tmp_path)
@@ -59,7 +59,7 @@ def test_list_names_a_wrong_file(
     assert f"NOT verified, {folder / 'test_batch.bin'}: 5 bytes, the official file has 294" in out
 
 
-def test_get_of_what_is_there_says_so(
+def test_get_finds_a_dataset_on_disk(
     known: tuple[Small, Small], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = lay_out(known[1], tmp_path)
@@ -67,7 +67,7 @@ def test_get_of_what_is_there_says_so(
     assert (code, out) == (0, f"cifar10: 3 files, 0 MB, digests right, in {folder}\n")
 
 
-def test_get_copies_into_a_named_root(
+def test_get_copies_to_the_given_root(
     known: tuple[Small, Small], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out(known[1], tmp_path / "shared")
@@ -98,7 +98,7 @@ def test_check_prints_digests_and_counts(
     ]  # fmt: skip
 
 
-def test_check_never_fetches_and_names_what_is_wrong(
+def test_check_never_fetches_and_reports_wrong_files(
     known: tuple[Small, Small], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = lay_out(known[0], tmp_path)
@@ -123,13 +123,13 @@ def test_show_writes_a_contact_sheet(
 
 
 @pytest.mark.parametrize("command", ["get", "check"])
-def test_digits_are_always_there(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_digits_are_always_available(capsys: pytest.CaptureFixture[str], command: str) -> None:
     code, out, _ = run(capsys, "data", command, "digits")
     assert code == 0
     assert "digits: part of scikit-learn" in out or "1438" in out
 
 
-def test_an_unknown_set_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_dataset_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "data", "get", "digit") == (2, "", "verydeep: unknown dataset 'digit'; did you mean 'digits'?\n")
 
 
@@ -144,7 +144,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_path_that_is_no_text_can_still_be_printed(known: tuple[Small, Small], tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_can_still_be_printed(known: tuple[Small, Small], tmp_path: Path) -> None:
     program = "import sys; from verydeep.cli import main; sys.exit(main(sys.argv[1:]))"
     sheet = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png")
     command = [sys.executable, "-c", program, "data", "show", "digits", "--out", sheet]

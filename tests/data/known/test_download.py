@@ -34,7 +34,7 @@ def ranges(web: Web) -> list[str | None]:
     return [asked for _, asked in web.asked]
 
 
-def test_a_file_arrives_whole(mirror: Web, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_completely(mirror: Web, tmp_path: Path) -> None:
     path = download(item(mirror.address), tmp_path / "new" / "folder", QUICK)
     assert path.read_bytes() == PAGE
     assert [p.name for p in path.parent.iterdir()] == ["set.gz"]
@@ -46,7 +46,7 @@ def test_a_cut_connection_is_resumed_where_it_was_cut(mirror: Web, tmp_path: Pat
     assert ranges(mirror) == [None, "bytes=30000-", "bytes=80000-"]
 
 
-def test_many_cuts_do_not_exhaust_patience_while_bytes_arrive(mirror: Web, tmp_path: Path) -> None:
+def test_attempts_that_bring_data_do_not_count_as_failed(mirror: Web, tmp_path: Path) -> None:
     mirror.plan = ["cut:9000"] * 11
     assert download(item(mirror.address), tmp_path, QUICK).read_bytes() == PAGE
     assert len(mirror.asked) == 12 > QUICK.attempts
@@ -58,14 +58,14 @@ def test_a_partial_file_of_an_earlier_run_is_resumed(mirror: Web, tmp_path: Path
     assert ranges(mirror) == ["bytes=70000-"]
 
 
-def test_a_complete_partial_file_is_not_asked_for_again(mirror: Web, tmp_path: Path) -> None:
+def test_a_complete_partial_file_is_not_requested_again(mirror: Web, tmp_path: Path) -> None:
     (tmp_path / "set.gz.part").write_bytes(PAGE)
     assert download(item(mirror.address), tmp_path, QUICK).read_bytes() == PAGE
     assert mirror.asked == []
 
 
 @pytest.mark.parametrize("foreign", [b"x" * 500, b"x" * 100_000, b"x" * 200_000])
-def test_a_partial_file_of_something_else_costs_one_more_download(mirror: Web, tmp_path: Path, foreign: bytes) -> None:
+def test_a_partial_file_of_another_file_is_downloaded_again(mirror: Web, tmp_path: Path, foreign: bytes) -> None:
     (tmp_path / "set.gz.part").write_bytes(foreign)
     assert download(item(mirror.address), tmp_path, QUICK).read_bytes() == PAGE
     assert ranges(mirror)[-1] is None
@@ -93,21 +93,21 @@ def test_what_was_received_is_kept_when_a_server_is_given_up(mirror: Web, tmp_pa
     assert (tmp_path / "set.gz.part").read_bytes() == PAGE[:50_000]
 
 
-def test_after_a_404_the_next_mirror_is_asked(mirror: Web, tmp_path: Path) -> None:
+def test_after_a_404_the_next_mirror_is_tried(mirror: Web, tmp_path: Path) -> None:
     first = f"{mirror.address}/first"
     mirror.plan = ["404"]
     assert download(item(first, mirror.address), tmp_path, QUICK).read_bytes() == PAGE
     assert [path for path, _ in mirror.asked] == ["/first/set.gz", "/set.gz"]
 
 
-def test_the_next_mirror_goes_on_where_the_first_one_gave_up(mirror: Web, tmp_path: Path) -> None:
+def test_the_next_mirror_resumes_where_the_first_one_failed(mirror: Web, tmp_path: Path) -> None:
     mirror.plan = ["cut:40000", "410"]
     download(item(f"{mirror.address}/first", mirror.address), tmp_path, QUICK)
     assert mirror.asked[-1] == ("/set.gz", "bytes=40000-")
 
 
 @pytest.mark.parametrize("status", ["500", "503", "429"])
-def test_a_busy_server_is_asked_again(mirror: Web, tmp_path: Path, status: str) -> None:
+def test_requests_to_a_busy_server_are_retried(mirror: Web, tmp_path: Path, status: str) -> None:
     mirror.plan = [status, status]
     assert download(item(mirror.address), tmp_path, QUICK).read_bytes() == PAGE
     assert len(mirror.asked) == 3
@@ -122,7 +122,7 @@ def test_the_pause_doubles_between_attempts(mirror: Web, tmp_path: Path, monkeyp
     assert pauses == [1.0, 2.0, 4.0]
 
 
-def test_a_wrong_digest_is_refused_by_name_and_the_next_mirror_asked(web: Web, tmp_path: Path) -> None:
+def test_a_wrong_digest_is_reported_and_the_next_mirror_tried(web: Web, tmp_path: Path) -> None:
     web.pages["set.gz"] = PAGE[:-1] + b"?"
     with pytest.raises(UserError, match=rf"{web.address}/a/set.gz: not the official file.*discarded\n.*/b/set.gz: not"):
         download(item(f"{web.address}/a", f"{web.address}/b"), tmp_path, QUICK)
@@ -137,28 +137,28 @@ def test_a_page_of_another_size_is_refused_before_it_is_read(mirror: Web, tmp_pa
     assert (tmp_path / "set.gz.part").read_bytes() == PAGE[:10]
 
 
-def test_a_range_that_was_not_asked_for_is_refused(mirror: Web, tmp_path: Path) -> None:
+def test_a_range_that_was_not_requested_is_refused(mirror: Web, tmp_path: Path) -> None:
     (tmp_path / "set.gz.part").write_bytes(PAGE[:10])
     mirror.plan = ["range:bytes 0-99/100"]
     with pytest.raises(UserError, match="asked for bytes 10 to 99999 of 100000, got 'bytes 0-99/100'"):
         download(item(mirror.address), tmp_path, QUICK)
 
 
-def test_a_slow_server_is_waited_for_as_long_as_bytes_come(web: Web, tmp_path: Path) -> None:
+def test_a_slow_server_does_not_time_out_while_data_arrives(web: Web, tmp_path: Path) -> None:
     page = PAGE[:300]
     web.pages["set.gz"], web.plan = page, ["trickle"]
     assert download(item(web.address, page=page), tmp_path, replace(QUICK, timeout=2.0)).read_bytes() == page
     assert len(web.asked) == 1
 
 
-def test_a_silent_server_is_left_for_the_next_mirror(mirror: Web, tmp_path: Path) -> None:
+def test_after_timeouts_the_next_mirror_is_tried(mirror: Web, tmp_path: Path) -> None:
     mirror.plan = ["hang", "hang"]
     retry = RetryPolicy(timeout=0.2, attempts=2, pause=0.0)
     download(item(f"{mirror.address}/silent", mirror.address), tmp_path, retry)
     assert [path for path, _ in mirror.asked] == ["/silent/set.gz", "/silent/set.gz", "/set.gz"]
 
 
-def test_no_server_and_no_such_host_are_named(web: Web, tmp_path: Path) -> None:
+def test_unreachable_servers_and_hosts_are_reported(web: Web, tmp_path: Path) -> None:
     web.close()
     with pytest.raises(UserError) as caught:
         download(item(web.address, "http://no-such-host.invalid"), tmp_path, QUICK)
@@ -210,7 +210,7 @@ def test_a_file_that_is_already_there_is_not_replaced(mirror: Web, tmp_path: Pat
     assert (tmp_path / "set.gz").read_bytes() == b"mine"
 
 
-def test_a_full_disk_is_said_at_once(mirror: Web, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_at_once(mirror: Web, tmp_path: Path) -> None:
     (tmp_path / "set.gz.part").symlink_to("/dev/full")  # the kernel's own ENOSPC, without needing a full disk
     with pytest.raises(
         UserError, match=r"set\.gz\.part: the disk is full \(No space left on device\); free some space"
@@ -220,7 +220,7 @@ def test_a_full_disk_is_said_at_once(mirror: Web, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["file/sub", "file"])
-def test_a_folder_that_cannot_be_made_is_named(mirror: Web, tmp_path: Path, folder: str) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(mirror: Web, tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match=rf"{folder}: cannot be written"):
         download(item(mirror.address), tmp_path / folder, QUICK)

@@ -30,7 +30,7 @@ def stored(known: KnownDataset, root: Path) -> dict[str, bytes]:
 
 
 @BOTH
-def test_a_set_is_downloaded_unpacked_and_loaded(web: Web, tmp_path: Path, make: type) -> None:
+def test_a_dataset_is_downloaded_unpacked_and_loaded(web: Web, tmp_path: Path, make: type) -> None:
     small: Small = make(web.address)
     serve(web, small)
     dataset = parse_dataset(small.known, find_or_fetch(small.known, tmp_path, QUICK))
@@ -42,7 +42,7 @@ def test_a_set_is_downloaded_unpacked_and_loaded(web: Web, tmp_path: Path, make:
 
 
 @BOTH
-def test_a_set_that_is_there_needs_no_network(web: Web, tmp_path: Path, make: type) -> None:
+def test_a_dataset_on_disk_needs_no_network(web: Web, tmp_path: Path, make: type) -> None:
     small: Small = make(web.address)
     serve(web, small)
     find_or_fetch(small.known, tmp_path, QUICK)
@@ -61,7 +61,7 @@ def test_only_missing_files_are_downloaded(web: Web, tmp_path: Path) -> None:
     assert web.asked == [("/t10k-labels-idx1-ubyte.gz", None)]
 
 
-def test_an_archive_that_lies_there_is_unpacked_instead_of_downloaded(web: Web, tmp_path: Path) -> None:
+def test_a_local_archive_is_unpacked_instead_of_downloaded(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     archive = tmp_path / "cifar-10-binary.tar.gz"
     archive.write_bytes(small.archives[archive.name])
@@ -71,7 +71,7 @@ def test_an_archive_that_lies_there_is_unpacked_instead_of_downloaded(web: Web, 
     assert archive.exists()
 
 
-def test_a_damaged_archive_is_named_kept_and_made_up_for(web: Web, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_kept_and_downloaded_again(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     serve(web, small)
     archive = tmp_path / "cifar-10-binary.tar.gz"
@@ -84,7 +84,7 @@ def test_a_damaged_archive_is_named_kept_and_made_up_for(web: Web, tmp_path: Pat
         find_or_fetch(small.known, tmp_path, QUICK)
 
 
-def test_a_wrong_file_in_the_way_is_named_and_never_replaced(web: Web, tmp_path: Path) -> None:
+def test_a_file_with_other_content_is_reported_and_never_replaced(web: Web, tmp_path: Path) -> None:
     small = small_idx(web.address)
     serve(web, small)
     path = tmp_path / "MNIST/raw/train-images-idx3-ubyte"
@@ -96,7 +96,7 @@ def test_a_wrong_file_in_the_way_is_named_and_never_replaced(web: Web, tmp_path:
     assert web.asked == []
 
 
-def test_when_nothing_works_every_place_and_reason_is_listed(web: Web, tmp_path: Path) -> None:
+def test_when_every_source_fails_all_places_and_reasons_are_listed(web: Web, tmp_path: Path) -> None:
     small = small_idx(f"{web.address}/a", f"{web.address}/b")
     with pytest.raises(UserError) as caught:
         find_or_fetch(small.known, tmp_path, QUICK)
@@ -113,7 +113,7 @@ def test_when_nothing_works_every_place_and_reason_is_listed(web: Web, tmp_path:
         assert part in message
 
 
-def test_the_advice_works(web: Web, tmp_path: Path) -> None:
+def test_following_the_advice_of_the_error_works(web: Web, tmp_path: Path) -> None:
     for small in (small_idx(web.address), small_cifar(web.address)):
         folder = tmp_path / small.known.folder
         folder.mkdir(parents=True)
@@ -137,7 +137,7 @@ def powerless() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_a_read_only_cache_is_named(web: Web, tmp_path: Path, powerless: Path) -> None:
+def test_a_read_only_cache_is_reported(web: Web, tmp_path: Path, powerless: Path) -> None:
     small = small_idx(web.address)
     serve(web, small)
     with pytest.raises(UserError, match=rf"{powerless}/.mnist.lock: cannot be written \(Permission denied\)"):
@@ -145,14 +145,14 @@ def test_a_read_only_cache_is_named(web: Web, tmp_path: Path, powerless: Path) -
     assert web.asked == []
 
 
-def test_a_file_where_the_cache_should_be_is_named(web: Web, tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_cache_folder_is_reported(web: Web, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match="file: cannot be written"):
         find_or_fetch(small_idx(web.address).known, tmp_path / "file", QUICK)
 
 
 @pytest.mark.parametrize("root", ["\0", "a" * 5000, "~nobody-of-that-name/x", "\udcff"])
-def test_an_impossible_root_is_an_error_of_the_user(
+def test_an_impossible_root_is_a_user_error(
     web: Web, tmp_path: Path, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -173,7 +173,7 @@ except UserError as error:
 """
 
 
-def test_no_room_to_unpack_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_full_disk_while_unpacking_leaves_nothing_behind(tmp_path: Path) -> None:
     """A limit on file size stands for the full disk: the write fails in the same place, for any user."""
     command = [sys.executable, "-c", FILL, str(tmp_path / "train.bin")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -206,7 +206,7 @@ print(sum(len(file.data) for file in files.values()))
 """
 
 
-def test_two_processes_at_once_get_one_whole_set(web: Web, tmp_path: Path) -> None:
+def test_two_processes_that_fetch_at_once_download_once(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     serve(web, small)
     web.plan = ["trickle"]
@@ -227,7 +227,7 @@ def test_two_processes_at_once_get_one_whole_set(web: Web, tmp_path: Path) -> No
     assert stored(small.known, tmp_path) == small.files
 
 
-def test_a_lock_dies_with_its_process(web: Web, tmp_path: Path) -> None:
+def test_a_lock_is_released_when_its_process_is_killed(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     serve(web, small)
     web.plan = ["hang"]
@@ -243,6 +243,6 @@ def test_a_lock_dies_with_its_process(web: Web, tmp_path: Path) -> None:
     assert stored(small.known, tmp_path) == small.files
 
 
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+def test_the_error_for_an_unknown_name_suggests_the_closest() -> None:
     with pytest.raises(UserError, match="did you mean 'mnist'"):
         load_raw("minst")

@@ -39,7 +39,7 @@ def test_an_idx_split_has_one_channel() -> None:
         (b"\0\0\x08\x03" + b"\xff" * 12, "file: header says 4294967295 x 4294967295 x 4294967295"),
     ],
 )
-def test_a_wrong_idx_file_is_refused_with_what_is_wrong(data: bytes, said: str) -> None:
+def test_the_error_for_a_malformed_idx_file_gives_the_reason(data: bytes, said: str) -> None:
     with pytest.raises(UserError, match=f"^{said}"):
         parse_idx(data, 3, "file")
 

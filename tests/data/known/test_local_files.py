@@ -48,14 +48,14 @@ def test_cifar_files_are_found_in_every_usual_layout(tmp_path: Path, below: str)
     assert not find_files(small.known, tmp_path).missing
 
 
-def test_the_places_are_root_then_environment_then_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_roots_are_root_then_environment_then_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert search_roots(None) == [user_cache()]
     monkeypatch.setenv("VERYDEEP_DATA", str(tmp_path / "shared"))
     assert search_roots(tmp_path) == [tmp_path, tmp_path / "shared", tmp_path / "cache" / "verydeep"]
 
 
 @pytest.mark.parametrize("place", ["shared", "cache/verydeep"])
-def test_a_set_in_a_later_place_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_dataset_in_a_later_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     small = small_idx()
     monkeypatch.setenv("VERYDEEP_DATA", str(tmp_path / "shared"))
     folder = lay_out(small.files, tmp_path / place / "MNIST/raw")
@@ -85,7 +85,7 @@ def test_each_platform_has_its_cache(
     assert user_cache() == Path(expected).expanduser()
 
 
-def test_debians_folder_is_read_as_it_is(tmp_path: Path) -> None:
+def test_debians_folder_is_used_in_place(tmp_path: Path) -> None:
     small = small_idx(debian=DebianPackage("dataset-mnist", str(tmp_path / "usr")))
     other_packer = {f"{name}.gz": gzip.compress(data, 1, mtime=77) for name, data in small.files.items()}
     assert other_packer != small.archives
@@ -94,7 +94,7 @@ def test_debians_folder_is_read_as_it_is(tmp_path: Path) -> None:
     assert len(parse_dataset(small.known, files).train) == 12
 
 
-def test_keeping_copies_what_was_found_elsewhere(tmp_path: Path) -> None:
+def test_files_found_elsewhere_are_copied_to_the_root(tmp_path: Path) -> None:
     small = small_idx(debian=DebianPackage("dataset-mnist", str(tmp_path / "usr")))
     lay_out(small.archives, tmp_path / "usr")
     kept = copy_to_root(small.known, find_or_fetch(small.known, tmp_path / "root", QUICK), tmp_path / "root")
@@ -114,7 +114,7 @@ def damaged(small: Small, how: str) -> bytes:
 
 @pytest.mark.parametrize("how", ["truncated", "tampered", "empty", "longer"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_damaged_file_is_refused_named_and_left_alone(tmp_path: Path, how: str, packed: bool) -> None:
+def test_a_damaged_file_is_rejected_reported_and_left_alone(tmp_path: Path, how: str, packed: bool) -> None:
     small = small_idx()
     folder = lay_out(small.files, tmp_path / "MNIST/raw")
     (folder / "train-images-idx3-ubyte").unlink()
@@ -130,7 +130,7 @@ def test_a_damaged_file_is_refused_named_and_left_alone(tmp_path: Path, how: str
     assert path.read_bytes() == before
 
 
-def test_a_right_file_elsewhere_makes_up_for_a_wrong_one(tmp_path: Path) -> None:
+def test_a_good_file_in_a_later_root_replaces_a_rejected_one(tmp_path: Path) -> None:
     small = small_idx()
     folder = lay_out(small.files, tmp_path / "MNIST/raw")
     (folder / "train-images-idx3-ubyte").write_bytes(b"wrong")
@@ -138,7 +138,7 @@ def test_a_right_file_elsewhere_makes_up_for_a_wrong_one(tmp_path: Path) -> None
     assert not find_files(small.known, tmp_path).missing
 
 
-def test_a_folder_or_a_pipe_under_the_name_of_a_file_is_not_read(tmp_path: Path) -> None:
+def test_a_folder_or_a_pipe_with_the_name_of_a_file_is_not_read(tmp_path: Path) -> None:
     small = small_idx()
     folder = lay_out(small.files, tmp_path / "MNIST/raw")
     for name, make in (("train-images-idx3-ubyte", os.mkdir), ("t10k-images-idx3-ubyte", os.mkfifo)):
@@ -158,7 +158,7 @@ def test_a_gzip_bomb_is_refused_before_it_unpacks(tmp_path: Path) -> None:
     assert "unpacks to more than the expected 20 bytes" in find_files(small.known, tmp_path).rejected[0]
 
 
-def test_the_same_names_in_two_sets_are_told_apart(tmp_path: Path) -> None:
+def test_equal_file_names_of_two_datasets_are_distinguished(tmp_path: Path) -> None:
     small = small_idx()
     other = replace(small.known, name="fashion-mnist", folder="FashionMNIST/raw")
     changed = tuple(replace(file, sha256="0" * 64) for file in other.train)

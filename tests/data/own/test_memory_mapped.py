@@ -69,19 +69,19 @@ def test_valid_files_are_used(tmp_path: Path) -> None:
         (IMAGES, LABELS * 0, "only one class"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, x: np.ndarray, y: np.ndarray, message: str) -> None:
+def test_unusable_data_is_reported_with_its_place(tmp_path: Path, x: np.ndarray, y: np.ndarray, message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_dataset(save(tmp_path, x, y))
 
 
-def test_a_file_cut_short_is_named(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported(tmp_path: Path) -> None:
     path = save(tmp_path) / "test_x.npy"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=r"test_x\.npy: cannot be read as \.npy"):
         load_dataset(tmp_path)
 
 
-def test_missing_files_are_named(tmp_path: Path) -> None:
+def test_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"needs train_x\.npy, train_y\.npy, test_x\.npy"):
         load_dataset(save(tmp_path, roles=("train",)))
     save(tmp_path)
@@ -90,6 +90,6 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         load_dataset(tmp_path)
 
 
-def test_it_is_not_split_at_random(tmp_path: Path) -> None:
+def test_memory_mapped_data_is_not_split_at_random(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the option validation cannot be used"):
         load_dataset(save(tmp_path), validation=0.1)

@@ -131,7 +131,7 @@ nan[7, 1], inf[3, 0] = np.nan, np.inf
         ({"x": X, "y": np.array(["a", 1] * 10, dtype=object)}, "holds Python objects, which are not loaded"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+def test_unusable_data_is_reported_with_its_place(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_dataset(save(tmp_path, **arrays))
 
@@ -154,13 +154,13 @@ def test_pickled_objects_are_never_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x05\x06", b"not a zip", b"\x93NUMPY\x01\x00"])
-def test_a_broken_file_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_file_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(UserError, match=r"a\.npz: cannot be read as \.npz"):
         load_dataset(tmp_path / "a.npz")
 
 
-def test_an_array_cut_short_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     np.save(buffer, X)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:

@@ -50,7 +50,7 @@ def test_a_csv_file_becomes_standardised_numbers_and_one_hot_categories(write: W
     assert torch.equal(data.train.x[:, 1] + data.train.x[:, 2], torch.ones(24))
 
 
-def test_numbers_belong_to_the_labels_of_their_rows(write: Write) -> None:
+def test_samples_match_the_labels_of_their_rows(write: Write) -> None:
     rows = [[str(i), "big" if i >= 20 else "small"] for i in range(40)]
     data = load_dataset(write(rows, header=("size", "kind")), target="kind", preprocess="none", validation=0.2)
     assert data.valid is not None
@@ -58,7 +58,7 @@ def test_numbers_belong_to_the_labels_of_their_rows(write: Write) -> None:
         assert torch.equal(split.y, (split.x[:, 0] < 20).long())
 
 
-def test_what_is_applied_equals_scikit_learns_own_pipeline(write: Write) -> None:
+def test_the_preparation_equals_scikit_learns_pipeline(write: Write) -> None:
     from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
     from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
@@ -130,7 +130,7 @@ def test_columns_can_be_ignored_or_declared_categorical(write: Write) -> None:
     assert data.classes == ("0", "1")
 
 
-def test_whole_number_classes_are_in_the_order_of_numbers(write: Write) -> None:
+def test_whole_number_classes_are_sorted_numerically(write: Write) -> None:
     rows = [[str(i), str((i % 3) * 5)] for i in range(30)]
     assert load_dataset(write(rows, header=("a", "label"))).classes == ("0", "5", "10")
 
@@ -179,7 +179,7 @@ def test_quotes_blank_lines_a_byte_order_mark_and_other_delimiters_are_understoo
         (31, 2, "NaN", r"pets.csv: row 31, column 'species': the class is missing"),
     ],
 )
-def test_a_bad_cell_is_named_by_file_row_and_column(
+def test_a_bad_cell_is_reported_with_file_row_and_column(
     write: Write, row: int, column: int, cell: str, message: str
 ) -> None:
     path = write(changed(row, column, cell), "pets.csv")
@@ -196,7 +196,7 @@ def test_a_bad_cell_is_named_by_file_row_and_column(
         (["3", "Rome", "cat", ""], r"test.csv: row 3 has 4 cells, the header has 3"),
     ],
 )
-def test_a_bad_row_of_the_test_file_is_named(write: Write, row: list[str], message: str) -> None:
+def test_a_bad_row_of_the_test_file_is_reported(write: Write, row: list[str], message: str) -> None:
     test = write([ROWS[0], row], "test.csv")
     with pytest.raises(UserError, match=message):
         load_dataset(write(ROWS), target="species", test_path=str(test))
@@ -237,7 +237,7 @@ def test_free_text_is_not_taken_for_categories(write: Write) -> None:
 
 
 @pytest.mark.parametrize("option", ["target", "ignore", "categorical"])
-def test_a_column_that_does_not_exist_is_refused_with_those_that_do(write: Write, option: str) -> None:
+def test_the_error_for_an_unknown_column_lists_the_columns(write: Write, option: str) -> None:
     options: dict[str, Any] = {"target": "species"} | {option: "weight" if option == "target" else ["weight"]}
     with pytest.raises(UserError, match=r"pets.csv: no column 'weight'; it has 'age', 'town', 'species'"):
         load_dataset(write(ROWS), **options)
@@ -314,7 +314,7 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkey
         load_dataset(tmp_path / "p.parquet")
 
 
-def test_the_row_numbers_that_pandas_saves_beside_sorted_rows_are_no_feature(tmp_path: Path) -> None:
+def test_the_row_numbers_that_pandas_saves_are_not_a_feature(tmp_path: Path) -> None:
     pa = import_module("pyarrow")  # one of the test tools: never skipped
     import pyarrow.parquet
 

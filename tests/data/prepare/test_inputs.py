@@ -15,7 +15,7 @@ def saved_and_loaded(data: Dataset) -> Inputs:
     return from_dict(Inputs, json.loads(json.dumps(to_dict(Inputs.of(data)), allow_nan=False)), "inputs")
 
 
-def test_a_table_is_read_later_as_it_was_for_training(tmp_path: Path) -> None:
+def test_a_new_table_is_prepared_like_the_training_data(tmp_path: Path) -> None:
     rows = [f"{i * 1.7},{'red' if i % 2 else 'blue'},{i % 3}" for i in range(30)]
     (tmp_path / "a.csv").write_text("\n".join(["size,colour,label", *rows]))
     (tmp_path / "new.csv").write_text("colour,size\nred,3\n,100\ngreen,\n")
@@ -27,7 +27,7 @@ def test_a_table_is_read_later_as_it_was_for_training(tmp_path: Path) -> None:
     assert inputs.classes == ("0", "1", "2")
 
 
-def test_arrays_and_images_are_read_later_as_they_were_for_training(tmp_path: Path) -> None:
+def test_new_arrays_and_images_are_prepared_like_the_training_data(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (8, 5, 7, 3)).astype(np.uint8)
     for i, image in enumerate(images):
         (tmp_path / "all" / str(i % 2)).mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ def test_mean_and_deviation_of_every_pixel_equal_the_definition() -> None:
         assert per_pixel_deviation(x, mean)[c, i, j].item() == pytest.approx(expected)
 
 
-def test_statistics_of_many_pieces_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_over_chunks_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     x = images(n=11)
     whole = {how: fit_arrays(x, how) for how in ("contrast", "standardise")}
     monkeypatch.setattr("verydeep.data.prepare._preprocess._CHUNK", 3 * x[0].numel())
@@ -70,7 +70,7 @@ def test_colour_images_get_contrast_and_mean_and_grey_ones_are_scaled() -> None:
     assert torch.equal(fit_arrays(grey, "paper")(grey), grey.float() / 256)
 
 
-def test_numbers_that_are_not_images_are_left_as_they_are() -> None:
+def test_numbers_that_are_not_images_are_unchanged() -> None:
     x = torch.randn(5, 3)
     assert torch.equal(fit_arrays(x, "paper").whole(x, "train"), x)
 

@@ -78,7 +78,7 @@ def test_holding_out_nothing_or_everything_is_refused(wanted: int | float, messa
         hold_out(torch.arange(10) % 2, wanted, 0, "test")
 
 
-def test_holding_out_so_much_that_a_class_is_lost_says_what_is_possible() -> None:
+def test_the_error_for_holding_out_too_much_gives_the_largest_number() -> None:
     with pytest.raises(UserError, match=r"cannot hold out 12 of 20 .* at most 10 are possible"):
         hold_out(torch.arange(20) % 10, 12, 0, "test")
 
@@ -106,6 +106,6 @@ def test_splits_that_came_with_the_data_are_not_made_again() -> None:
         add_splits(given, DataConfig("folder", validation=0.1))
 
 
-def test_the_papers_validation_is_for_the_papers_sets() -> None:
+def test_the_papers_validation_is_for_the_papers_datasets() -> None:
     with pytest.raises(UserError, match=r"'paper' is for mnist"):
         add_splits(splits(), DataConfig("a.npz", validation="paper"))
