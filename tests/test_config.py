@@ -42,7 +42,7 @@ drawings = st.builds(
 
 
 @given(drawings)
-def test_there_and_back_is_the_same(drawing: Drawing) -> None:
+def test_a_config_survives_a_round_trip(drawing: Drawing) -> None:
     assert from_dict(Drawing, to_dict(drawing)) == drawing
 
 
@@ -64,7 +64,7 @@ def test_there_and_back_is_the_same(drawing: Drawing) -> None:
         ({"name": "a", "frame": {"radius": "wide"}}, "config.frame.radius: expected float"),
     ],
 )
-def test_what_is_wrong_is_named(values: Any, words: str) -> None:
+def test_errors_name_the_key(values: Any, words: str) -> None:
     with pytest.raises(UserError) as error:
         from_dict(Drawing, values)
     assert words in str(error.value)
@@ -77,14 +77,14 @@ json = st.recursive(
 
 
 @given(json)
-def test_no_values_raise_anything_but_a_clear_error(values: Any) -> None:
+def test_any_value_gives_a_config_or_a_user_error(values: Any) -> None:
     try:
         from_dict(Drawing, values)
     except UserError as error:
         assert str(error)  # noqa: PT017 - what is refused must say so
 
 
-def test_an_unknown_name_lists_what_is_known_when_nothing_is_near() -> None:
+def test_an_unknown_name_lists_the_known_ones_if_none_is_similar() -> None:
     assert str(unknown("colour", "xyz", ["red", "blue"])) == "unknown colour 'xyz'; known: blue, red"
 
 

@@ -1,4 +1,4 @@
-"""What is written as TOML reads back equal."""
+"""Dictionaries written as TOML read back equal."""
 
 import math
 import tomllib
@@ -30,7 +30,7 @@ def test_any_table_reads_back_equal(values: dict[str, Any]) -> None:
     assert tomllib.loads(to_toml(values)) == values
 
 
-def test_what_has_no_value_is_left_out_and_no_number_reads_back() -> None:
+def test_none_is_left_out_and_nan_reads_back() -> None:
     found = tomllib.loads(to_toml({"a": None, "b": math.nan}))
     assert list(found) == ["b"]
     assert math.isnan(found["b"])

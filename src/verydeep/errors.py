@@ -1,6 +1,6 @@
-"""Errors a user can cause: each says what was wrong, where, and what to do, in one or two lines.
+"""Errors that a user can cause: each says what was wrong, where, and what to do, in one or two lines.
 
-The command line prints them without a traceback and exits with 2. Anything else that is raised is a bug of ours.
+The command line prints them without a traceback and exits with 2. Any other exception is a bug.
 """
 
 from collections.abc import Iterable
@@ -8,12 +8,24 @@ from difflib import get_close_matches
 
 
 class UserError(ValueError):
-    """Something the user gave cannot be used; the message says what to change."""
+    """The user's input cannot be used; the message says what to change."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """The error for a name that does not exist; it suggests the closest one that does."""
     names = sorted(known)
     near = get_close_matches(str(name), names, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
     return UserError(f"unknown {kind} '{name}'; {hint}")
+
+
+def list_names(names: Iterable[str]) -> str:
+    """The first ten names, quoted, for an error message."""
+    quoted = [repr(name) for name in names]
+    return ", ".join(quoted[:10]) + (f" and {len(quoted) - 10} more" if len(quoted) > 10 else "")
+
+
+def shorten(value: object) -> str:
+    """The beginning of a text that may be long, quoted, for an error message."""
+    first = str(value).splitlines()[0] if str(value) else ""
+    return repr(first[:60])

@@ -1,4 +1,4 @@
-"""Writing to disk so that nothing is ever half there, reading what was written, errors that say which file and why."""
+"""Atomic writing, reading of JSON and TOML, the user's cache folder, and errors that name the file and the reason."""
 
 import errno
 import json
@@ -17,22 +17,22 @@ _PARTIAL = ".partial"
 
 
 def write_atomic(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
-    """Write under a temporary name, then rename: nobody ever sees half a file.
+    """Write under a temporary name, then rename, so that a partly written file is never visible.
 
     Args:
-        path: Where the file will be, its folder made if need be.
-        data: The content, or a function that writes it to the path it is given.
+        path: The file; its folder is created if necessary.
+        data: The content, or a function that writes it to the path passed to it.
     """
     make_folder(path.parent)
-    if path.exists() and not path.is_file():  # a folder, or a device that must not be replaced by a file
-        raise UserError(f"{path}: is there and is no ordinary file; choose another name")
+    if path.exists() and not path.is_file():  # a folder, or a device that must not be replaced
+        raise UserError(f"{path}: exists and is not a regular file; choose another name")
     try:
         partial = path.with_name(f".{path.name}.{uuid4().hex}{_PARTIAL}")
         try:
             if callable(data):
                 data(partial)
             else:
-                # the name of a file need not be text; what this makes of one is what JSON reads as the same name
+                # file names need not be valid text; JSON reads these escapes back as the same name
                 partial.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -44,17 +44,17 @@ def write_atomic(path: Path, data: bytes | str | Callable[[Path], None]) -> None
 
 
 def partial_files(folder: Path) -> list[Path]:
-    """What `write_atomic` leaves when the process is killed in the middle of it."""
+    """Temporary files that `write_atomic` leaves behind if the process is killed."""
     return list(folder.glob(f".*{_PARTIAL}"))
 
 
 def read_json(path: Path, hint: str = "") -> dict[str, Any]:
-    """The JSON object in a file; `hint` says what should have been there."""
+    """Read the JSON object in a file; `hint` is added to the message if the file cannot be read."""
     return _read(path, json.loads, "JSON", hint)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file."""
+    """Read a TOML file."""
     return _read(path, tomllib.loads, "TOML", "")
 
 
@@ -71,9 +71,9 @@ def _read(path: Path, parse: Callable[[str], Any], kind: str, hint: str) -> dict
 
 
 def user_cache() -> Path:
-    """The folder for data and compiled kernels that can be fetched or made again.
+    """The folder for datasets and compiled kernels, which can be fetched or built again.
 
-    A user without a home gets a path below the null device, where nothing can be written.
+    For a user without a home directory it is the null device, where nothing can be written.
     """
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "verydeep"
@@ -87,16 +87,16 @@ def user_cache() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder, with its parents."""
+    """Create a folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: no file system takes such a name
+    except (OSError, ValueError) as error:  # ValueError: a name that no file system accepts
         raise cannot_write(folder, error) from error
 
 
 def cannot_write(path: Path, error: Exception) -> UserError:
-    """The error for a file that cannot be written: full, read-only, or not a folder."""
+    """The error for a file that cannot be written, because the disk is full, read-only or similar."""
     reason = getattr(error, "strerror", None) or error
     if getattr(error, "errno", None) in _FULL:
-        return UserError(f"{path}: the disk is full ({reason}); make room, or choose another folder")
+        return UserError(f"{path}: the disk is full ({reason}); free some space, or choose another folder")
     return UserError(f"{path}: cannot be written ({reason}); choose another folder")

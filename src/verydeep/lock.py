@@ -1,8 +1,8 @@
-"""One process at a time.
+"""Locks between processes.
 
-The kernel's own file locks, not a file whose existence is the lock: they vanish with the process that held them,
-however it ended, so there is no stale lock to detect. The empty lock file stays: removing it would let a third
-process lock a new file of the same name while the second still holds the old one.
+These are file locks of the operating system, not files whose existence is the lock: they are released when the process
+that holds them ends, however it ends, so there are no stale locks. The empty lock file is not deleted, because a third
+process could then lock a new file of the same name while the second still holds the old one.
 """
 
 import errno
@@ -40,12 +40,12 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 @contextmanager
 def exclusive_lock(path: Path, message: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock file at `path`.
+    """Hold the lock file at `path` while the context is active.
 
     Args:
-        path: The lock file; it stays.
-        message: What to say when another process holds it; nothing when empty, where waits are short.
-        wait: Whether to wait then, or to raise a `UserError`.
+        path: The lock file, which is not deleted.
+        message: Printed if another process holds the lock, unless it is empty; with `wait=False` the error's message.
+        wait: Whether to wait for the other process or to raise a `UserError`.
     """
     make_folder(path.parent)
     try:
@@ -58,9 +58,11 @@ def exclusive_lock(path: Path, message: str, *, wait: bool = True) -> Iterator[N
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock file; to find out, it is taken for an instant."""
+    """Whether a process holds the lock file; this acquires the lock for a moment to find out."""
     try:
-        stream = path.open("r+b" if os.access(path, os.W_OK) else "rb")  # NFS locks only what is open for writing
+        stream = path.open(
+            "r+b" if os.access(path, os.W_OK) else "rb"
+        )  # NFS only locks files that are open for writing
     except OSError:
         return False
     with stream:
@@ -76,19 +78,19 @@ def _hold(stream: BinaryIO, message: str, wait: bool) -> None:
         _acquire(stream, wait=False)
     except OSError as error:
         if error.errno in _NO_LOCKS:
-            return  # some network file systems; what is written is still written whole
+            return  # some network file systems have no locks; writes are still atomic
         if error.errno not in _HELD:
             raise
         if not wait:
-            _hold_soon(stream, UserError(message))
+            _hold_with_retries(stream, UserError(message))
             return
         if message:
             print(message, file=sys.stderr)
         _acquire(stream, wait=True)
 
 
-def _hold_soon(stream: BinaryIO, error: UserError) -> None:
-    """Give `is_held` of another process time to let go."""
+def _hold_with_retries(stream: BinaryIO, error: UserError) -> None:
+    """Retry for a moment: another process may hold the lock only to answer `is_held`."""
     for _ in range(5):
         time.sleep(0.05)
         try:

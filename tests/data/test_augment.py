@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, crop_and_mirror, turn
+from verydeep.data import Augment, crop_and_mirror, rotate_and_scale
 from verydeep.errors import UserError
 
 
@@ -38,7 +38,7 @@ def test_crop_and_mirror_equals_the_definition_pixel_by_pixel(shape: tuple[int, 
     assert torch.equal(crop_and_mirror(x, top, left, mirrored, pad), slow(x, top, left, mirrored, pad))
 
 
-def test_an_augment_call_does_what_its_draws_say() -> None:
+def test_an_augment_call_applies_its_draws() -> None:
     x = torch.randint(0, 256, (20, 3, 6, 6), dtype=torch.uint8)
     augment = Augment(pad=2, mirror=True)
     moves = augment.draw(20, torch.Generator().manual_seed(3))
@@ -48,23 +48,23 @@ def test_an_augment_call_does_what_its_draws_say() -> None:
     assert torch.equal(factor, torch.ones(20))
 
 
-def test_images_are_turned_and_changed_in_size_about_their_middle() -> None:
+def test_images_are_rotated_and_scaled_about_their_centre() -> None:
     x = torch.randn(2, 3, 6, 6)
     none, right = torch.zeros(2), torch.full((2,), math.pi / 2)
     one = torch.ones(2)
-    torch.testing.assert_close(turn(x, none, one), x)
-    torch.testing.assert_close(turn(x, right, one), x.rot90(1, (2, 3)))
-    torch.testing.assert_close(turn(x, 2 * right, one), x.rot90(2, (2, 3)))
+    torch.testing.assert_close(rotate_and_scale(x, none, one), x)
+    torch.testing.assert_close(rotate_and_scale(x, right, one), x.rot90(1, (2, 3)))
+    torch.testing.assert_close(rotate_and_scale(x, 2 * right, one), x.rot90(2, (2, 3)))
     block = torch.zeros(1, 1, 4, 8)
     block[:, :, 1:3, 3:5] = 1
-    larger = turn(block, none[:1], 2 * one[:1])
+    larger = rotate_and_scale(block, none[:1], 2 * one[:1])
     assert larger[0, 0, :, 2:6].min() > 0
     assert larger.sum() == pytest.approx(4 * block.sum().item(), rel=0.3)
-    upright = turn(block, right[:1], one[:1])  # the middle stays where it is, however long the sides are
+    upright = rotate_and_scale(block, right[:1], one[:1])  # the middle stays where it is, however long the sides are
     torch.testing.assert_close(upright, block)
 
 
-def test_draws_of_angles_and_sizes_are_even_and_leave_the_others_as_they_were() -> None:
+def test_draws_of_angles_and_sizes_are_uniform_and_leave_the_others_unchanged() -> None:
     plain = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
     moves = Augment(pad=2, mirror=True, rotate=90, scale=0.2).draw(10_000, torch.Generator().manual_seed(0))
     assert torch.equal(moves[:, :3], plain[:, :3])
@@ -75,7 +75,7 @@ def test_draws_of_angles_and_sizes_are_even_and_leave_the_others_as_they_were() 
     assert moves[:, 3:].T.corrcoef()[0, 1].abs() < 0.05
 
 
-def test_draws_reach_every_offset_evenly_and_mirror_half() -> None:
+def test_draws_of_offsets_are_uniform_and_half_are_mirrored() -> None:
     moves = Augment(pad=2, mirror=True).draw(10_000, torch.Generator().manual_seed(0))
     for column in (0, 1):
         assert torch.bincount(moves[:, column].long(), minlength=5).tolist() == pytest.approx([2000] * 5, rel=0.1)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, Batches, Split
-from verydeep.data._arrays import ArrayPreparation
+from verydeep.data import ArrayPreparation, Augment, Batches, Split
 from verydeep.errors import UserError
 
 sizes = st.tuples(st.integers(1, 60), st.integers(1, 12), st.integers(0, 2**40), st.integers(0, 5))
@@ -27,7 +26,7 @@ def all_equal(a: list[tuple[Tensor, Tensor]], b: list[tuple[Tensor, Tensor]]) ->
 
 
 @given(sizes, st.booleans())
-def test_every_sample_comes_once_in_an_epoch(size: tuple[int, int, int, int], shuffle: bool) -> None:
+def test_every_sample_occurs_once_per_epoch(size: tuple[int, int, int, int], shuffle: bool) -> None:
     n, batch, seed, epoch = size
     batches = Batches(numbered(n), batch, seed=seed, shuffle=shuffle)
     seen = list(batches.epoch(epoch))
@@ -59,7 +58,7 @@ def test_ranks_share_each_batch_without_overlap(world: int, each: int, full: int
 
 
 @given(sizes)
-def test_drop_last_leaves_out_only_the_batch_that_is_not_full(size: tuple[int, int, int, int]) -> None:
+def test_drop_last_drops_only_the_incomplete_batch(size: tuple[int, int, int, int]) -> None:
     n, batch, seed, epoch = size
     n += batch
     full = list(Batches(numbered(n), batch, seed=seed, drop_last=True).epoch(epoch))
@@ -70,7 +69,7 @@ def order(seed: int, epoch: int, **options: Any) -> list[int]:
     return torch.cat([y for _, y in Batches(numbered(100), 10, seed=seed, **options).epoch(epoch)]).tolist()
 
 
-def test_the_order_follows_from_seed_and_epoch_alone() -> None:
+def test_the_order_depends_only_on_seed_and_epoch() -> None:
     assert order(1, 2) == order(1, 2) == order(1, 2, drop_last=True)
     torch.manual_seed(99)
     torch.rand(5)
@@ -97,7 +96,7 @@ def test_augmentation_differs_between_epochs_and_samples() -> None:
     assert len({x.numpy().tobytes() for x in first}) > 30
 
 
-def test_batches_that_were_given_out_do_not_change_later() -> None:
+def test_earlier_batches_do_not_change_later() -> None:
     kept = list(Batches(pictures(12), 4, seed=0).epoch(0))
     copies = [(x.clone(), y.clone()) for x, y in kept]
     list(Batches(pictures(12), 4, seed=1).epoch(0))
@@ -133,11 +132,11 @@ def test_a_gpu_sees_the_same_batches() -> None:
         ({"batch_size": 2, "augment": Augment(1)}, "only images can be augmented"),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(options: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         Batches(numbered(10), **({"seed": 0} | options))
 
 
 def test_a_pad_larger_than_the_images_is_refused() -> None:
-    with pytest.raises(UserError, match="pad 7 is more than"):
+    with pytest.raises(UserError, match="pad 7 is larger than"):
         Batches(pictures(4), 2, seed=0, augment=Augment(pad=7))

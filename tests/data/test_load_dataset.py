@@ -17,9 +17,9 @@ from verydeep.errors import UserError
 
 @pytest.fixture
 def raw(monkeypatch: pytest.MonkeyPatch) -> dict[str, Dataset]:
-    """Small sets under the known names, in place of what would be fetched."""
+    """Small datasets under the known names, in place of the real ones."""
     sets = {name: fake(name, channels) for name, channels in (("mnist", 1), ("cifar10", 3), ("digits", 1))}
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", lambda name, root: sets[name])
+    monkeypatch.setattr("verydeep.data._load.load_raw", lambda name, root: sets[name])
     return sets
 
 
@@ -42,7 +42,7 @@ def test_mnist_is_scaled_and_digits_by_their_own_range(raw: dict[str, Dataset]) 
     assert (data.name, data.valid, data.classes) == ("mnist", None, raw["mnist"].classes)
 
 
-def test_cifar_has_normalised_contrast_less_the_training_mean_of_each_pixel(raw: dict[str, Dataset]) -> None:
+def test_cifar_has_normalised_contrast_minus_the_training_mean_of_each_pixel(raw: dict[str, Dataset]) -> None:
     data = load_dataset("cifar10", validation=0.2)
     assert data.valid is not None
     assert (len(data.train), len(data.valid), len(data.test)) == (160, 40, 50)
@@ -63,7 +63,7 @@ def test_the_papers_protocol_holds_out_10000_then_trains_on_all(monkeypatch: pyt
     whole = Dataset(
         "mnist", Split(torch.arange(60_000).view(-1, 1, 1, 1), y), None, Split(y[:10].view(-1, 1, 1, 1), y[:10]), ()
     )
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", lambda name, root: whole)
+    monkeypatch.setattr("verydeep.data._load.load_raw", lambda name, root: whole)
     first = load_dataset("mnist", validation="paper", preprocess="none")
     assert first.valid is not None
     assert (len(first.train), len(first.valid)) == (50_000, 10_000)
@@ -73,7 +73,7 @@ def test_the_papers_protocol_holds_out_10000_then_trains_on_all(monkeypatch: pyt
     assert len(load_dataset("mnist").train) == 60_000
 
 
-def test_a_toml_table_is_all_that_is_needed(raw: dict[str, Dataset]) -> None:
+def test_a_toml_table_is_a_complete_configuration(raw: dict[str, Dataset]) -> None:
     text = 'source = "cifar10"\nvalidation = 20\nseed = 3\naugment = { pad = 2, mirror = true }\n'
     config = from_dict(DataConfig, tomllib.loads(text), "data")
     assert config.augment == Augment(2, True)
@@ -84,14 +84,14 @@ def test_a_toml_table_is_all_that_is_needed(raw: dict[str, Dataset]) -> None:
     assert torch.equal(one.valid.x, other.valid.x)
 
 
-def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     roots: list[Any] = []
 
     def load_raw(name: str, root: Any) -> Dataset:
         roots.append(root)
         return fake(name, 1)
 
-    monkeypatch.setattr("verydeep.data._fetch.load_raw", load_raw)
+    monkeypatch.setattr("verydeep.data._load.load_raw", load_raw)
     load_dataset("mnist")
     load_dataset("mnist", str(tmp_path))
     assert roots == [None, tmp_path]
@@ -106,10 +106,10 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
         ("mnist", {"test": 0.1}, "the option test cannot be used"),
         ("mnist", {"target": "label"}, "the option target cannot be used"),
         ("mnist", {"image_size": 8}, "the option image_size cannot be used"),
-        ("mnist", {"validation": 1.5}, "validation = 1.5 is no share"),
+        ("mnist", {"validation": 1.5}, "validation = 1.5 is not a share"),
         ("mnist", {"validation": 0}, "validation must be 1 sample or more"),
         ("mnist", {"validation": True}, "validation: expected"),
-        ("mnist", {"validation": float("nan")}, "validation = nan is no share"),
+        ("mnist", {"validation": float("nan")}, "validation = nan is not a share"),
         ("mnist", {"validation": 200}, "would hold out 200 of 200"),
         ("mnist", {"sed": 1}, "unknown key in load_dataset 'sed'; did you mean 'seed'"),
         ("mnist", {"seed": -1}, "seed must be 0 or more"),
@@ -121,7 +121,7 @@ def test_the_root_reaches_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path:
         (DataConfig("mnist"), {"seed": 1}, "in the DataConfig or as arguments, not both"),
     ],
 )
-def test_wrong_options_are_refused_by_name(
+def test_wrong_options_are_reported_by_name(
     raw: dict[str, Dataset], source: str | DataConfig, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -148,9 +148,9 @@ def test_given_files_must_be_one_split_of_the_same_kind(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     assert len(load_dataset(tmp_path / "one.npz", test_path=str(tmp_path / "one.npz")).test) == 20
     for source, given, message in (
-        ("one.npz", "a.csv", "of another kind than"),
+        ("one.npz", "a.csv", "is not the same kind of data as"),
         ("one.npz", "two.npz", r"holds several splits \(train, test\)"),
-        ("two.npz", "one.npz", "has a test split of its own; leave test_path out"),
+        ("two.npz", "one.npz", "already has a test split; leave test_path out"),
         ("one.npz", "no.npz", "no such file"),
         ("a.txt", "a.csv", "expected a file ending in"),
     ):

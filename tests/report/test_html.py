@@ -228,7 +228,7 @@ def test_cells_that_stand_for_several_are_their_mean() -> None:
 
 def test_a_page_that_cannot_be_written_leaves_nothing(trained: Run, tmp_path: Path) -> None:
     (tmp_path / "folder.html").mkdir()
-    with pytest.raises(UserError, match="no ordinary file"):
+    with pytest.raises(UserError, match="not a regular file"):
         write_report(trained, tmp_path / "folder.html", made_up.findings())
     broken = replace(made_up.findings(), lesions=replace(made_up.lesions(), error=np.zeros(3)))
     with pytest.raises(ValueError, match="zip"):

@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
 def test_a_table_is_asked_for_when_a_table_was_trained_on(table: Path, tmp_path: Path, configure: Configure) -> None:
     run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
     np.savez(tmp_path / "a.npz", x=np.zeros((4, 3)), y=np.arange(4))
-    with pytest.raises(UserError, match="is no table; the network was trained on one with size, colour"):
+    with pytest.raises(UserError, match="is not a table; the network was trained on a table with the columns 'size'"):
         load_data(run, str(tmp_path / "a.npz"))
 
 

@@ -1,7 +1,7 @@
-"""The one way a dataclass becomes a file and a file becomes a dataclass.
+"""Convert dataclasses to plain dictionaries and back, guided by the types of their fields.
 
-Types decide: a field holds a bool, int, float, str, a Literal of those, a dataclass, a tuple of one of these, or a
-union of them. Where a union has several dataclasses, the dictionary says which under the key `kind`.
+A field holds a bool, int, float, str, a Literal of those, a dataclass, a tuple of one of these, or a union of them. If
+a union has several dataclasses, the key `kind` of the dictionary names the class.
 """
 
 import dataclasses
@@ -16,24 +16,24 @@ T = TypeVar("T")
 
 
 def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    """A dataclass as plain dictionaries, lists and scalars."""
+    """Convert a dataclass to plain dictionaries, lists and scalars."""
     hints = typing.get_type_hints(type(config))
     return {f.name: _encode(hints[f.name], getattr(config, f.name)) for f in dataclasses.fields(config)}
 
 
 def renamed(old: str, default: Any) -> Any:  # noqa: ANN401 - a field of any type
-    """A dataclass field whose values are still read under its old name."""
+    """Declare a dataclass field that can still be read under its old name."""
     return dataclasses.field(default=default, metadata={"formerly": old})
 
 
 def from_dict(cls: type[T], values: object, where: str = "config", hint: Callable[[str], None] | None = None) -> T:
-    """Build `cls` from a dictionary; unknown, missing and mistyped keys are refused by name.
+    """Build `cls` from a dictionary; the error for an unknown, missing or mistyped key names it.
 
     Args:
         cls: The dataclass.
-        values: Its fields by name, or by the names they had in earlier versions.
-        where: The file, for error messages.
-        hint: Called with one line for each field that `values` gives under an earlier name.
+        values: Its fields by name, or by their names in earlier versions.
+        where: The name of the file, for error messages.
+        hint: Called with a one-line message for each field given under an earlier name.
     """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a table of keys, got {_shown(values)}")
@@ -55,7 +55,7 @@ def from_dict(cls: type[T], values: object, where: str = "config", hint: Callabl
 
 
 def former_names(cls: type) -> dict[str, str]:
-    """The present name of every field that had another one in an earlier version."""
+    """Map the former names of fields to their present ones."""
     return {f.metadata["formerly"]: f.name for f in dataclasses.fields(cls) if "formerly" in f.metadata}
 
 
@@ -70,7 +70,7 @@ def _encode(hint: Any, value: Any) -> Any:  # noqa: ANN401
 
 
 def decode(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    """The value as the annotated type `hint` wants it, or an error that says what was expected at `where`."""
+    """Convert a value to the annotated type `hint`; the error says what was expected at `where`."""
     if isinstance(value, dict):
         return from_dict(*_dataclass_for(hint, value, where), where)
     for alternative in _alternatives(hint):
@@ -99,7 +99,7 @@ def _dataclass_for(hint: Any, value: dict[str, Any], where: str) -> tuple[type, 
 
 
 def _is_small_int(value: Any) -> bool:  # noqa: ANN401
-    return type(value) is int and abs(value) < 2**53  # what a float holds exactly
+    return type(value) is int and abs(value) < 2**53  # exact as a float
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401

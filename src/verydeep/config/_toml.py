@@ -1,4 +1,4 @@
-"""Plain dictionaries as TOML; Python's library only reads it."""
+"""Write plain dictionaries as TOML; Python's standard library only reads it."""
 
 import json
 import math
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def to_toml(values: dict[str, Any]) -> str:
-    """The dictionary as a TOML document: what has no value is left out, which a field's default None reads back."""
+    """Convert a dictionary to a TOML document; keys with the value None are left out, since TOML has no null."""
     lines = [f"{_key(key)} = {_scalar(value)}" for key, value in values.items() if _is_plain(value)]
     for key, value in values.items():
         if isinstance(value, dict):
@@ -40,10 +40,10 @@ def _scalar(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # TOML knows inf, -inf and nan
+        return str(value)  # TOML has inf, -inf and nan
     return repr(value)
 
 
 def _text(text: str) -> str:
-    """JSON's escapes are TOML's, but for one character that JSON leaves as it is."""
+    """Quote a string: JSON's escapes are valid in TOML, except for one character that JSON does not escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
-"""Translation and mirroring, the paper's augmentation for CIFAR, rotation and scaling, vectorised over the batch.
+"""Augmentation of images, vectorised over the batch: translation and mirroring as in the paper, rotation, scaling.
 
-Chance and work are kept apart: `Augment.draw` decides what happens to each sample, from a generator; `turn` and
-`crop_and_mirror` do it and are pure functions. So a batch can be split over processes, or an epoch resumed, with the
+Randomness is separate from the computation: `Augment.draw` draws what happens to each sample, while `rotate_and_scale`
+and `crop_and_mirror` are pure functions. A batch can therefore be split over processes, or an epoch resumed, with the
 same result.
 """
 
@@ -17,13 +17,13 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Augment:
-    """How training images are varied; as it stands, not at all.
+    """How training images are augmented; by default not at all.
 
     Attributes:
-        pad: Zeros added on every side before an image-sized crop is taken at random; the paper's CIFAR networks use 8.
-        mirror: Whether half of the images are mirrored left to right.
-        rotate: Turned about the middle by up to so many degrees, either way.
-        scale: Made larger or smaller by up to this share: 0.1 is from 0.9 to 1.1 times the size.
+        pad: Zeros added on each side before a random crop of the original size; the paper's CIFAR networks use 8.
+        mirror: Whether to mirror images left to right with probability 1/2.
+        rotate: The largest random rotation about the centre, in degrees, in either direction.
+        scale: The largest random change of size: 0.1 is from 0.9 to 1.1 times the size.
     """
 
     pad: int = 0
@@ -40,45 +40,46 @@ class Augment:
             raise UserError(f"augment: scale must be from 0 to below 1, got {self.scale:g}")
 
     def __bool__(self) -> bool:
-        return self.pad > 0 or self.mirror or self._turns
+        return self.pad > 0 or self.mirror or self._rotates_or_scales
 
     @property
-    def _turns(self) -> bool:
+    def _rotates_or_scales(self) -> bool:
         return self.rotate > 0 or self.scale > 0
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """What happens to `count` images, float64, `(count, 5)`.
+        """Draw the augmentation of `count` images, float64, `(count, 5)`.
 
-        Offsets from the top and the left, whether to mirror (0 or 1), the angle in radians, and the factor on the size.
+        The columns are the offsets from the top and the left, whether to mirror (0 or 1), the angle in radians and the
+        factor on the size.
         """
         highest = torch.tensor([2 * self.pad + 1, 2 * self.pad + 1, 2 if self.mirror else 1])
         moves = torch.rand(count, 3, generator=generator, dtype=torch.float64).mul_(highest).floor_()
-        turns = torch.zeros(count, 2, dtype=torch.float64)
-        if self._turns:
-            most = torch.tensor([math.radians(self.rotate), self.scale], dtype=torch.float64)
-            turns = torch.rand(count, 2, generator=generator, dtype=torch.float64).mul_(2).sub_(1).mul_(most)
-        turns[:, 1] += 1
-        return torch.cat([moves, turns], 1)
+        affine = torch.zeros(count, 2, dtype=torch.float64)
+        if self._rotates_or_scales:
+            largest = torch.tensor([math.radians(self.rotate), self.scale], dtype=torch.float64)
+            affine = torch.rand(count, 2, generator=generator, dtype=torch.float64).mul_(2).sub_(1).mul_(largest)
+        affine[:, 1] += 1
+        return torch.cat([moves, affine], 1)
 
     def __call__(self, x: Tensor, moves: Tensor) -> Tensor:
-        """The images `x` `(n, c, h, w)`, each varied as its row of `moves` says."""
+        """Augment the images `x` `(n, c, h, w)`, each by its row of `moves`, which `draw` made."""
         top, left, mirrored, angle, factor = moves.to(x.device).unbind(1)
-        if self._turns:
-            x = turn(x, angle, factor)
+        if self._rotates_or_scales:
+            x = rotate_and_scale(x, angle, factor)
         return crop_and_mirror(x, top.long(), left.long(), mirrored.bool(), self.pad)
 
 
-def turn(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:
-    """Turn every image about its middle and change its size; between pixels values are mixed, outside they are zero.
+def rotate_and_scale(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:
+    """Rotate each image about its centre and scale it, with bilinear interpolation and zeros outside.
 
     Args:
         x: Images, `(n, c, h, w)`.
-        angle: By how much, in radians; counter-clockwise as people see images, `(n,)`.
-        factor: How many times larger, `(n,)`.
+        angle: Angles in radians, counter-clockwise as displayed, `(n,)`.
+        factor: Factors on the size, `(n,)`.
     """
     height, width = x.shape[2:]
     cos, sin, none = angle.cos() / factor, angle.sin() / factor, torch.zeros_like(angle)
-    # Where each pixel comes from, in coordinates from -1 to 1 along both sides, however long they are.
+    # The source of each pixel, in coordinates from -1 to 1 along both axes whatever their lengths.
     rows = ((cos, -sin * height / width, none), (sin * width / height, cos, none))
     maps = torch.stack([torch.stack(row, 1) for row in rows], 1).float()
     pixels = F.affine_grid(maps, list(x.shape), align_corners=False)
@@ -86,21 +87,21 @@ def turn(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:
 
 
 def crop_and_mirror(x: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, pad: int) -> Tensor:
-    """Pad every image with zeros, crop it to its old size at (top, left), then mirror it where `mirrored`.
+    """Pad each image with zeros, crop it to its original size at (top, left), then mirror it where `mirrored`.
 
     Args:
         x: Images, `(n, c, h, w)`.
         top: First row of each crop in the padded image, 0 to 2 * pad, `(n,)`.
         left: First column of each crop, likewise.
         mirrored: Which crops to mirror left to right, bool, `(n,)`.
-        pad: Zeros added on every side.
+        pad: Zeros added on each side.
     """
     n, channels, height, width = x.shape
     padded = F.pad(x, (pad, pad, pad, pad))
     across = torch.arange(width, device=x.device)
     rows = top[:, None] + torch.arange(height, device=x.device)  # (n, h)
     columns = left[:, None] + torch.where(mirrored[:, None], across.flip(0), across)  # (n, w)
-    # One gather with crop and mirror in its index: faster than strided windows and a separate flip.
+    # One gather whose index crops and mirrors is faster than strided windows and a separate flip.
     pixel = rows[:, :, None] * (width + 2 * pad) + columns[:, None, :]  # (n, h, w)
     index = pixel.view(n, 1, -1).expand(n, channels, -1)
     return padded.view(n, channels, -1).gather(2, index).view(n, channels, height, width)

@@ -1,7 +1,7 @@
-"""Batches of a split that is one tensor: no worker processes, nothing to wait for.
+"""Batches of a split that is one tensor, without worker processes.
 
-What a batch holds follows from the seed, the epoch and the batch's number alone. So an epoch can be resumed at any
-batch, and processes can share each batch, without telling each other anything.
+The content of a batch depends only on the seed, the epoch and the number of the batch. An epoch can therefore be
+resumed at any batch, and processes can share each batch without communicating.
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from verydeep.errors import UserError
 
 
 class Batches:
-    """The batches of every epoch.
+    """The batches of each epoch.
 
     Args:
         split: The samples; tensors on any device, or memory-mapped.
-        batch_size: Samples in a batch, over all processes together.
-        seed: Decides the order of each epoch and the augmentation.
-        shuffle: Whether each epoch has an order of its own; else the order of the split.
-        augment: How the images of each batch are varied.
-        rank: The number of this process; it gets its own part of every batch.
-        world_size: How many processes share each batch.
-        drop_last: Whether the last batch is left out when it is not full.
+        batch_size: Samples per batch, over all processes together.
+        seed: The seed of the order of each epoch and of the augmentation.
+        shuffle: Whether each epoch has its own random order; otherwise it is that of the split.
+        augment: The augmentation of the images.
+        rank: The rank of this process, which gets its part of each batch.
+        world_size: The number of processes that share each batch.
+        drop_last: Whether to drop the last batch if it is incomplete.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class Batches:
         self.samples = len(split) // batch_size * batch_size if drop_last else len(split)
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Batches per epoch."""
         return (self.samples + self.batch_size - 1) // self.batch_size
 
     def size(self, batch: int) -> int:
-        """Samples of a batch, over all processes together."""
+        """Samples in a batch, over all processes together."""
         return min(self.batch_size, self.samples - batch * self.batch_size)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """This process's part (x, y) of every batch of an epoch, from batch `start` on."""
+        """Iterate over this process's part (x, y) of each batch of an epoch, from batch `start` on."""
         random = _generator(self.seed, number)
         count, device = len(self.split), self.split.x.device
         order = (torch.randperm(count, generator=random) if self.shuffle else torch.arange(count)).to(device)
@@ -70,7 +70,7 @@ class Batches:
             yield x, y
 
     def _part(self, batch: int) -> slice:
-        """Where in the epoch's order this process's part of a batch lies; the parts differ by at most one sample."""
+        """The positions of this process's part of a batch in the epoch's order; parts differ by at most one sample."""
         first = batch * self.batch_size
         size = self.size(batch)
         return slice(first + size * self.rank // self.world_size, first + size * (self.rank + 1) // self.world_size)
@@ -81,7 +81,7 @@ class Batches:
 
 
 def _generator(seed: int, epoch: int) -> torch.Generator:
-    """Random numbers of one epoch; always from the CPU, so that every device sees the same."""
+    """The random numbers of one epoch, always drawn on the CPU so that they are the same for every device."""
     state = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> 1))
 
@@ -95,7 +95,7 @@ def _check_seed_and_rank(seed: int, rank: int, world_size: int) -> None:
 
 def _check_size(samples: int, batch_size: int, world_size: int, drop_last: bool) -> None:
     if batch_size < 1 or batch_size % world_size:
-        raise UserError(f"batch_size {batch_size} cannot be shared by {world_size} processes; give a multiple of it")
+        raise UserError(f"batch_size {batch_size} cannot be shared by {world_size} processes; give a multiple")
     if drop_last and samples < batch_size:
         raise UserError(f"{samples} samples do not fill one batch of {batch_size}; give a smaller batch_size")
     last = samples % batch_size
@@ -107,6 +107,6 @@ def _check_augment(split: Split, augment: Augment) -> None:
     if not augment:
         return
     if split.x.ndim != 4:
-        raise UserError(f"only images can be augmented, and samples have shape {tuple(split.x.shape[1:])}")
+        raise UserError(f"only images can be augmented, but samples have shape {tuple(split.x.shape[1:])}")
     if augment.pad > max(split.x.shape[2:]):
-        raise UserError(f"augment: pad {augment.pad} is more than the images' {tuple(split.x.shape[2:])}")
+        raise UserError(f"augment: pad {augment.pad} is larger than the images, {tuple(split.x.shape[2:])}")

@@ -1,4 +1,4 @@
-"""The one list of what can be said about data, for `load_dataset` and for a run's configuration file."""
+"""All options about data, for `load_dataset` and for the `[data]` table of a run's configuration file."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,27 +11,27 @@ Preprocess = Literal["paper", "scale", "contrast", "standardise", "none"]
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which data, how it is split, and what is done to it.
+    """Which data to use, how to split it, and how to prepare it.
 
     Attributes:
         source: A known name (`mnist`, ...) or the path of a file or folder.
-        target: The table's column with the classes; by default the one called target, label, class or y.
-        test: Count (int) or share (float) of samples held out for testing; by default a fifth, or the test split that
-            comes with the data.
-        validation: Count or share of the training data held out for validation, or `"paper"` for the paper's 10,000.
-            None trains on all of it.
-        test_path: A file or folder that is the test split.
-        valid_path: A file or folder that is the validation split.
-        seed: Decides every random split.
-        preprocess: `"paper"`: grey images / 256, colour images with normalised contrast less the mean of every pixel,
-            table columns standardised, other numbers as they are. `"scale"`, `"contrast"` and `"standardise"` ask for
-            one of these; `"none"` leaves the values alone.
-        augment: How `Batches` varies the training images; loading leaves it to the trainer.
-        image_size: Resize images of a folder to this height and width; by default all must be of one size.
-        channels: 1 for grey or 3 for colour images of a folder; by default grey if every image is.
-        categorical: Columns of a table that are categories although they look like numbers.
+        target: The column of a table that holds the classes; by default the one called target, label, class or y.
+        test: Number (int) or share (float) of samples held out for testing; by default the test split that comes with
+            the data, or a fifth.
+        validation: Number or share of training samples held out for validation, or `"paper"` for the paper's 10,000. By
+            default all of them are trained on.
+        test_path: A file or folder with the test split.
+        valid_path: A file or folder with the validation split.
+        seed: The seed of every random split.
+        preprocess: `"paper"`: grey images / 256, colour images with normalised contrast minus the mean of each pixel,
+            table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and `"standardise"` select one
+            of these; `"none"` leaves the values unchanged.
+        augment: Augmentation of the training images; the trainer passes it to `Batches`.
+        image_size: Resize the images of a folder to this height and width; by default all must have the same size.
+        channels: 1 for grey or 3 for colour images of a folder; by default grey if all images are.
+        categorical: Columns of a table that are categorical although they look like numbers.
         ignore: Columns of a table that are left out.
-        delimiter: What separates the cells of a CSV file.
+        delimiter: The character between the cells of a CSV file.
     """
 
     source: str
@@ -51,7 +51,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         if not self.source:
-            raise UserError("data: source is empty; give the name of a known set or a path")
+            raise UserError("data: source is empty; give the name of a known dataset or a path")
         for name in ("test", "validation"):
             _check_amount(name, getattr(self, name))
         for path, amount in (("test_path", "test"), ("valid_path", "validation")):
@@ -67,6 +67,6 @@ class DataConfig:
 
 def _check_amount(name: str, amount: int | float | str | None) -> None:
     if isinstance(amount, float) and not 0 < amount < 1:
-        raise UserError(f"data: {name} = {amount} is no share; give one between 0 and 1, or a whole number of samples")
+        raise UserError(f"data: {name} = {amount} is not a share; give one between 0 and 1, or a number of samples")
     if isinstance(amount, int) and amount < 1:
-        raise UserError(f"data: {name} must be 1 sample or more, got {amount}; leave it out for none")
+        raise UserError(f"data: {name} must be 1 sample or more, got {amount}; leave it out to hold out none")

@@ -1,22 +1,22 @@
-"""What a dataset is: whole splits held as tensors, and the names of its classes."""
+"""`Dataset`: its splits as tensors, and the names of its classes."""
 
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from verydeep.data._arrays import ArrayPreparation
-from verydeep.data._columns import TablePreparation
+from verydeep.data.prepare._columns import TablePreparation
+from verydeep.data.prepare._preprocess import ArrayPreparation
 
 
 @dataclass(frozen=True)
 class Split:
-    """Samples and their classes.
+    """Samples and their class numbers.
 
     Attributes:
-        x: Samples, first axis the sample; images are `(n, channels, height, width)`.
+        x: Samples along the first axis; images are `(n, channels, height, width)`.
         y: Class numbers, int64, `(n,)`.
-        prepare: What `Batches` still does to each batch of a split that is larger than memory; None when `x` is ready.
-        whole: Whether these are all samples of data that is not split.
+        prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
+        whole: Whether these are all samples of data without splits.
     """
 
     x: Tensor
@@ -28,21 +28,21 @@ class Split:
         return len(self.y)
 
     def prepared(self, x: Tensor) -> Tensor:
-        """Some of its samples as a network sees them."""
+        """Prepare some of its samples for the network, if `x` is not ready."""
         return x if self.prepare is None else self.prepare(x)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named set with its splits.
+    """A dataset with its splits.
 
     Attributes:
-        name: The known name, or the file's or folder's.
-        train: What is trained on.
-        valid: None when all training data is used for training.
-        test: What is only tested on.
-        classes: The name of every class; class number i is `classes[i]`.
-        preparation: What was done to the raw values, so that it can be done to new ones; None for raw data.
+        name: The known name, or that of the file or folder.
+        train: The training samples.
+        valid: The validation samples; None if no samples are held out for validation.
+        test: The test samples.
+        classes: The class names; class number i is `classes[i]`.
+        preparation: How the raw values were prepared, to be applied to new ones; None for raw data.
     """
 
     name: str

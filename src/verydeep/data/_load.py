@@ -1,21 +1,28 @@
-"""One call from a name or a path to a dataset that is split and prepared."""
+"""From a name or a path to prepared samples: `load_dataset` to train a network, `load_split` for a trained one."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from verydeep.config import from_dict
-from verydeep.data._arrays import ArrayPreparation, fit_arrays
-from verydeep.data._columns import fit_table
 from verydeep.data._config import DataConfig
 from verydeep.data._dataset import Dataset, Split
-from verydeep.data._labels import class_names, class_numbers
-from verydeep.data._own import check_options, is_memory_mapped, read_own
-from verydeep.data._split import Part, split
-from verydeep.data._table import Table
-from verydeep.errors import UserError
+from verydeep.data.known._catalogue import KNOWN_NAMES
+from verydeep.data.known._fetch import load_raw
+from verydeep.data.own._array_files import is_memory_mapped
+from verydeep.data.own._raw_split import RawSplit
+from verydeep.data.own._read import check_options, read_own
+from verydeep.data.own._table import Table
+from verydeep.data.prepare._columns import fit_table
+from verydeep.data.prepare._inputs import Inputs
+from verydeep.data.prepare._labels import class_names, class_numbers
+from verydeep.data.prepare._preprocess import ArrayPreparation, fit_arrays
+from verydeep.data.prepare._split import UnpreparedSplit, add_splits
+from verydeep.errors import UserError, list_names
 
 _FULL = {"digits": 16.0}  # scikit-learn's digits have 17 grey levels, other images 256
 
@@ -25,24 +32,44 @@ def load_dataset(
     root: str | os.PathLike[str] | None = None,
     **options: Any,  # noqa: ANN401 - the fields of DataConfig, checked against their types there
 ) -> Dataset:
-    """A known set by name, or the user's own by its path, split and prepared.
+    """Load a known dataset by name or the user's own data by its path, split it and prepare its values.
 
     Args:
         source: `mnist`, `fashion-mnist`, `cifar10`, `cifar100` or `digits`; the path of a `.csv`, `.parquet` or `.npz`
-            file or of a folder; or a `DataConfig`, which says everything.
-        root: Where known sets are kept; by default `$VERYDEEP_DATA` or the user's cache.
+            file or of a folder; or a `DataConfig` with all options.
+        root: The folder of known datasets; by default `$VERYDEEP_DATA` or the user's cache.
         **options: The other fields of `DataConfig`, such as `target="species"` or `validation=0.1`.
     """
-    from verydeep.data._catalogue import NAMES
-
     config = _config(source, options)
-    known = config.source in NAMES
+    known = config.source in KNOWN_NAMES
     check_options(config, known)
-    parts, classes = _known(config.source, root) if known else _own(config)
-    parts = split(parts, config)
-    if isinstance(parts["train"].x, Table):
-        return _from_tables(parts, classes, config)
-    return _from_arrays(parts, classes, config, lazily=not known and is_memory_mapped(Path(config.source)))
+    splits, classes = _known_splits(config.source, root) if known else _own_splits(config)
+    splits = add_splits(splits, config)
+    if isinstance(splits["train"].x, Table):
+        return _from_tables(splits, classes, config)
+    return _from_arrays(splits, classes, config, lazily=not known and is_memory_mapped(Path(config.source)))
+
+
+def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, root: str | Path | None = None) -> Split:
+    """Load one split of other data for a trained network: prepared as its training data, classes matched by name.
+
+    Data without splits is used as a whole.
+
+    Args:
+        inputs: What the network expects.
+        trained: How its training data was read: target, delimiter and image size are taken from there.
+        source: A known name, or the path of a file or folder.
+        split: `train`, `valid` or `test`.
+        root: The folder of known datasets.
+    """
+    if source in KNOWN_NAMES:
+        return _known_split(inputs, source, split, root)
+    splits = read_own(_read_as_trained(trained, inputs, source))
+    if len(splits) == 1:
+        return replace(_own_split(inputs, next(iter(splits.values())), source), whole=True)
+    if split not in splits:
+        raise UserError(f"{source}: has no {split} split, only {', '.join(splits)}")
+    return _own_split(inputs, splits[split], source)
 
 
 def _config(source: str | os.PathLike[str] | DataConfig, options: dict[str, Any]) -> DataConfig:
@@ -54,38 +81,93 @@ def _config(source: str | os.PathLike[str] | DataConfig, options: dict[str, Any]
     return from_dict(DataConfig, {"source": os.fspath(source), **plain}, "load_dataset")
 
 
-def _known(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[str, Part], tuple[str, ...]]:
-    from verydeep.data._fetch import load_raw
-
+def _known_splits(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
     raw = load_raw(name, None if root is None else Path(root))
-    return {"train": Part(raw.train.x, raw.train.y), "test": Part(raw.test.x, raw.test.y)}, raw.classes
+    splits = {"train": raw.train, "test": raw.test}
+    return {split: UnpreparedSplit(samples.x, samples.y) for split, samples in splits.items()}, raw.classes
 
 
-def _own(config: DataConfig) -> tuple[dict[str, Part], tuple[str, ...]]:
-    labelled = read_own(config)
-    classes = class_names(labelled["train"], config.source)
-    return {role: Part(part.x, class_numbers(part, classes)) for role, part in labelled.items()}, classes
+def _own_splits(config: DataConfig) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
+    raw = read_own(config)
+    classes = class_names(raw["train"], config.source)
+    return {split: UnpreparedSplit(part.x, class_numbers(part, classes)) for split, part in raw.items()}, classes
 
 
-def _from_tables(parts: dict[str, Part], classes: tuple[str, ...], config: DataConfig) -> Dataset:
-    tables = {role: part.x for role, part in parts.items() if isinstance(part.x, Table)}
+def _from_tables(splits: dict[str, UnpreparedSplit], classes: tuple[str, ...], config: DataConfig) -> Dataset:
+    tables = {split: part.x for split, part in splits.items() if isinstance(part.x, Table)}
     preparation = fit_table(tables["train"], config)
-    splits = {role: Split(preparation(table), parts[role].y) for role, table in tables.items()}
-    return Dataset(_name(config), splits["train"], splits.get("valid"), splits["test"], classes, preparation)
+    ready = {split: Split(preparation(table), splits[split].y) for split, table in tables.items()}
+    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation)
 
 
-def _from_arrays(parts: dict[str, Part], classes: tuple[str, ...], config: DataConfig, lazily: bool) -> Dataset:
-    arrays = {role: part.x for role, part in parts.items() if isinstance(part.x, Tensor)}
+def _from_arrays(
+    splits: dict[str, UnpreparedSplit], classes: tuple[str, ...], config: DataConfig, lazily: bool
+) -> Dataset:
+    arrays = {split: part.x for split, part in splits.items() if isinstance(part.x, Tensor)}
     preparation = fit_arrays(arrays["train"], config.preprocess, _FULL.get(config.source, 256.0))
-    splits = {role: _array_split(x, parts[role].y, preparation, role, lazily) for role, x in arrays.items()}
-    return Dataset(_name(config), splits["train"], splits.get("valid"), splits["test"], classes, preparation)
+    ready = {split: _array_split(x, splits[split].y, preparation, split, lazily) for split, x in arrays.items()}
+    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation)
 
 
-def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, role: str, lazily: bool) -> Split:
-    preparation.check_shape(x, role)
-    return Split(x, y, preparation) if lazily else Split(preparation.whole(x, role), y)
+def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool) -> Split:
+    """Prepare samples now, or, for memory-mapped ones, leave it to `Batches`."""
+    preparation.check_shape(x, where)
+    return Split(x, y, preparation) if lazily else Split(preparation.whole(x, where), y)
 
 
 def _name(config: DataConfig) -> str:
     path = Path(config.source)
     return path.stem if path.suffix and not path.is_dir() else path.name
+
+
+def _known_split(inputs: Inputs, name: str, split: str, root: str | Path | None) -> Split:
+    raw = load_raw(name, root)
+    part = {"train": raw.train, "test": raw.test}.get(split)
+    if part is None:
+        raise UserError(f"{name}: has no {split} split; choose train or test")
+    unknown = [label for label in raw.classes if label not in inputs.classes]
+    if unknown:
+        raise UserError(
+            f"{name}: class '{unknown[0]}' is not one of the network's classes: {list_names(inputs.classes)}"
+        )
+    numbers = torch.tensor([inputs.classes.index(label) for label in raw.classes])
+    return _array_split(part.x, numbers[part.y], _array_preparation(inputs, part.x, name), name, lazily=False)
+
+
+def _own_split(inputs: Inputs, raw: RawSplit, source: str) -> Split:
+    if isinstance(raw.x, Table):
+        if isinstance(inputs.preparation, ArrayPreparation):
+            raise UserError(f"{source}: is a table; the network was trained on samples {inputs.preparation.shape}")
+        return Split(inputs.preparation(raw.x), class_numbers(raw, inputs.classes))
+    preparation = _array_preparation(inputs, raw.x, source)
+    y = class_numbers(raw, inputs.classes)
+    return _array_split(raw.x, y, preparation, source, lazily=is_memory_mapped(Path(source)))
+
+
+def _array_preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparation:
+    """The network's preparation; an error if the network was trained on a table or on samples of another shape."""
+    if isinstance(inputs.preparation, ArrayPreparation):
+        inputs.preparation.check_shape(x, source)
+        return inputs.preparation
+    names = [column.name for column in inputs.preparation.numbers]
+    names += [column.name for column in inputs.preparation.categories]
+    raise UserError(
+        f"{source}: is not a table; the network was trained on a table with the columns {list_names(names)}"
+    )
+
+
+def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
+    """Read as the training data was, but without random splits, and whatever other columns there are."""
+    preparation = inputs.preparation
+    first = preparation.shape[0] if isinstance(preparation, ArrayPreparation) else None
+    return replace(
+        trained,
+        source=source,
+        test=None,
+        validation=None,
+        test_path=None,
+        valid_path=None,
+        channels=1 if first == 1 else 3 if first == 3 else None,
+        categorical=(),
+        ignore=("",),
+    )

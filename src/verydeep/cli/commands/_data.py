@@ -12,9 +12,7 @@ from verydeep.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verydeep.data import Dataset
-    from verydeep.data._entry import Entry
-    from verydeep.data._files import Verified
+    from verydeep.data import Dataset, KnownDataset, VerifiedFile
 
 Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
 Root = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
@@ -29,14 +27,14 @@ class List:
     """Look here first, then in $VERYDEEP_DATA and the user's cache."""
 
     def run(self) -> None:
-        from verydeep.data._catalogue import SETS
+        from verydeep.data import KNOWN_DATASETS
 
         print(_ROW.format("set", "classes", "image", "MB", "where"))
-        for entry in SETS.values():
-            size = sum(file.size for file in entry.files) / 1e6
-            image = " x ".join(map(str, entry.image))
-            where = _whereabouts(entry, self.root)
-            print(_ROW.format(entry.name, len(entry.classes), image, f"{size:.0f}", where))
+        for known in KNOWN_DATASETS.values():
+            size = sum(file.size for file in known.files) / 1e6
+            image = " x ".join(map(str, known.image))
+            where = _whereabouts(known, self.root)
+            print(_ROW.format(known.name, len(known.classes), image, f"{size:.0f}", where))
         print(_ROW.format("digits", 10, "1 x 8 x 8", 0, "always there, part of scikit-learn"))
 
 
@@ -51,16 +49,12 @@ class Get:
     """Put it here (default: $VERYDEEP_DATA, else the user's cache)."""
 
     def run(self) -> None:
-        from verydeep.data._catalogue import entry
-        from verydeep.data._fetch import keep, locate_or_fetch
-        from verydeep.data._locate import places
+        from verydeep.data import fetch_files
 
         if self.name == "digits":
             print("digits: part of scikit-learn, always there")
             return
-        files = locate_or_fetch(self.name, self.root)
-        if self.root:
-            files = keep(entry(self.name), files, places(self.root)[0])
+        files = fetch_files(self.name, self.root)
         size = sum(len(file.data) for file in files.values()) / 1e6
         print(f"{self.name}: {len(files)} files, {size:.0f} MB, digests right, in {_folders(files)}")
 
@@ -76,22 +70,19 @@ class Check:
     """Look here first, then in $VERYDEEP_DATA and the user's cache."""
 
     def run(self) -> None:
-        from verydeep.data._catalogue import entry
-        from verydeep.data._fetch import load_raw
-        from verydeep.data._formats import parse_set
-        from verydeep.data._locate import find
+        from verydeep.data import find_files, known_dataset, load_raw, parse_dataset
 
         if self.name == "digits":
             _print_counts(load_raw("digits"))
             return
-        known = entry(self.name)
-        search = find(known, self.root)
+        known = known_dataset(self.name)
+        found = find_files(known, self.root)
         for official in known.files:
-            if official.name in search.found:
-                print(f"right    {search.found[official.name].path}  SHA-256 {official.sha256}")
-        if search.missing:
-            raise UserError(f"{self.name} is not whole here:\n" + "\n".join(f"  - {why}" for why in search.problems))
-        _print_counts(parse_set(known, search.found))
+            if official.name in found.verified:
+                print(f"right    {found.verified[official.name].path}  SHA-256 {official.sha256}")
+        if found.missing:
+            raise UserError(f"{self.name} is not whole here:\n" + "\n".join(f"  - {why}" for why in found.problems))
+        _print_counts(parse_dataset(known, found.verified))
 
 
 @dataclass(frozen=True)
@@ -111,25 +102,24 @@ class Show:
     """Samples of each class."""
 
     def run(self) -> None:
-        from verydeep.data._fetch import load_raw
-        from verydeep.data._sheet import contact_sheet, save_sheet
+        from verydeep.data import contact_sheet, load_raw, save_contact_sheet
 
-        save_sheet(contact_sheet(load_raw(self.name, self.root), self.samples), self.out)
+        save_contact_sheet(contact_sheet(load_raw(self.name, self.root), self.samples), self.out)
         print(self.out)
 
 
-def _whereabouts(entry: "Entry", root: Path | None) -> str:
-    from verydeep.data._locate import find
+def _whereabouts(known: "KnownDataset", root: Path | None) -> str:
+    from verydeep.data import find_files
 
-    search = find(entry, root)
-    if not search.missing:
-        return f"verified, {_folders(search.found)}"
-    if search.wrong:
-        return f"NOT verified, {search.wrong[0]}"
-    return f"not here: verydeep data get {entry.name}"
+    found = find_files(known, root)
+    if not found.missing:
+        return f"verified, {_folders(found.verified)}"
+    if found.rejected:
+        return f"NOT verified, {found.rejected[0]}"
+    return f"not here: verydeep data get {known.name}"
 
 
-def _folders(files: "Mapping[str, Verified]") -> str:
+def _folders(files: "Mapping[str, VerifiedFile]") -> str:
     return " and ".join(sorted({str(file.path.parent) for file in files.values()}))
 
 

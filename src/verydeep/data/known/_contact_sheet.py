@@ -1,0 +1,76 @@
+"""A contact sheet: one row of samples per class, to see at a glance what a dataset holds."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from verydeep.data._dataset import Dataset, Split
+from verydeep.errors import UserError
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:  # Pillow is imported when a sheet is drawn
+    from PIL.Image import Image
+
+_TILE = 64  # pixels; images are enlarged by a whole factor up to this width
+_GAP = 4
+_ROWS = 25  # classes per column
+_MAX_SAMPLES = 100
+_FONT = 18
+_BACKGROUND, _TEXT = (255, 255, 255), (30, 30, 30)
+
+
+def contact_sheet(dataset: Dataset, samples: int = 10) -> "Image":
+    """Draw the first training samples of each class, one labelled row per class, in as many columns as needed."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    if not 1 <= samples <= _MAX_SAMPLES:
+        raise UserError(f"samples: {samples} per class cannot be drawn; choose 1 to {_MAX_SAMPLES}")
+    tiles = _tiles(dataset.train, [_first(dataset.train, c, samples) for c in range(len(dataset.classes))])
+    font = ImageFont.load_default(_FONT)
+    label = max(int(font.getlength(name)) for name in dataset.classes) + 4 * _GAP
+    height, width = tiles[0][0].height + _GAP, tiles[0][0].width + _GAP
+    column = label + samples * width + 4 * _GAP
+    rows, columns = min(_ROWS, len(tiles)), -(-len(tiles) // _ROWS)
+    sheet = Image.new("RGB", (columns * column, rows * height + _GAP), _BACKGROUND)
+    draw = ImageDraw.Draw(sheet)
+    for number, (name, row) in enumerate(zip(dataset.classes, tiles, strict=True)):
+        left, top = number // _ROWS * column, number % _ROWS * height + _GAP
+        draw.text((left + label - 2 * _GAP, top + height // 2), name, _TEXT, font, anchor="rm")
+        for position, tile in enumerate(row):
+            sheet.paste(tile, (left + label + position * width, top))
+    return sheet
+
+
+def save_contact_sheet(sheet: "Image", path: Path) -> None:
+    """Write the sheet as PNG, atomically."""
+    encoded = io.BytesIO()
+    sheet.save(encoded, format="PNG")
+    write_atomic(path, encoded.getvalue())
+
+
+def _first(split: Split, c: int, samples: int) -> torch.Tensor:
+    return torch.nonzero(split.y == c).flatten()[:samples]
+
+
+def _tiles(split: Split, chosen: list[torch.Tensor]) -> list[list["Image"]]:
+    brightest = max(int(split.x.max()), 1)  # digits have values up to 16, photographs up to 255
+    factor = max(1, _TILE // split.x.shape[-1])
+    return [[_tile(x, brightest, factor) for x in _images(split.x[rows])] for rows in chosen]
+
+
+def _images(x: torch.Tensor) -> Iterator[NDArray[np.uint8]]:
+    for image in x:  # (channel, height, width); grey becomes three equal channels
+        yield image.expand(3, -1, -1).permute(1, 2, 0).numpy()
+
+
+def _tile(pixels: NDArray[np.uint8], brightest: int, factor: int) -> "Image":
+    from PIL import Image
+
+    scaled = (pixels.astype(np.uint16) * 255 // brightest).astype(np.uint8)
+    tile = Image.fromarray(scaled)
+    return tile.resize((tile.width * factor, tile.height * factor), Image.Resampling.NEAREST)

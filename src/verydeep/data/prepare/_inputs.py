@@ -1,0 +1,50 @@
+"""What a trained network expects of its input: stored with a run, and used to read new data for it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from verydeep.data._dataset import Dataset
+from verydeep.data.own._array_files import read_npz_samples
+from verydeep.data.own._image_folder import read_image, with_channels
+from verydeep.data.own._table_files import read_table
+from verydeep.data.prepare._columns import TablePreparation
+from verydeep.data.prepare._preprocess import ArrayPreparation
+from verydeep.errors import UserError
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The classes, and how raw values are prepared; plain numbers and text, which `verydeep.config` turns into JSON."""
+
+    classes: tuple[str, ...]
+    preparation: ArrayPreparation | TablePreparation
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Inputs":
+        """The inputs of a network trained on `dataset`."""
+        if dataset.preparation is None:
+            raise UserError(f"dataset '{dataset.name}' was not prepared by load_dataset")
+        return cls(dataset.classes, dataset.preparation)
+
+    def read(self, path: str | os.PathLike[str], delimiter: str = ",") -> Tensor:
+        """Read new samples from a table, an `.npz` file with `x`, or one image, ready for the network."""
+        file = Path(path)
+        if not file.is_file():
+            raise UserError(f"{file}: no such file")
+        if isinstance(self.preparation, TablePreparation):
+            return self.preparation(read_table(file, delimiter))
+        if file.suffix.lower() == ".npz":
+            return self.preparation(read_npz_samples(file))
+        return self.preparation(self._image(file))
+
+    def _image(self, path: Path) -> Tensor:
+        assert isinstance(self.preparation, ArrayPreparation)
+        if len(self.preparation.shape) != 3:
+            raise UserError(f"{path}: the network was trained on {self.preparation.shape} numbers, not on images")
+        channels, height, width = self.preparation.shape
+        image = with_channels(read_image(path, (height, width)), channels)
+        return torch.from_numpy(image.copy())[None]

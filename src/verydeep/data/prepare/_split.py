@@ -1,0 +1,103 @@
+"""Random splits, seeded and stratified: each class gives its share, but never its last sample."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from verydeep.data._config import DataConfig
+from verydeep.data.own._table import Table
+from verydeep.errors import UserError
+
+PAPER_VALIDATION = {"mnist": 10_000, "fashion-mnist": 10_000, "cifar10": 10_000, "cifar100": 10_000}
+"""Training samples held out while settings are chosen (MNIST 50k/10k, CIFAR 40k/10k); then all are trained on."""
+
+_STREAMS = {"test": 0, "validation": 1}  # different random numbers for each
+
+
+@dataclass(frozen=True)
+class UnpreparedSplit:
+    """Raw samples and their class numbers."""
+
+    x: Tensor | Table
+    y: Tensor
+
+
+def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[str, UnpreparedSplit]:
+    """Add the test and validation split that did not come with the data, by holding out training samples.
+
+    The test split is held out first, so that it does not depend on how much is held out for validation.
+    """
+    if "test" not in splits:
+        splits = _with_held_out(splits, "test", 0.2 if config.test is None else config.test, config.seed)
+    elif config.test is not None:
+        raise UserError(f"{config.source}: already has a test split; leave `test` out")
+    if config.validation is None:
+        return splits
+    if "valid" in splits:
+        raise UserError(f"{config.source}: already has a validation split; leave `validation` out")
+    return _with_held_out(splits, "validation", _validation_amount(config.validation, config.source), config.seed)
+
+
+def _with_held_out(
+    splits: dict[str, UnpreparedSplit], what: str, wanted: int | float, seed: int
+) -> dict[str, UnpreparedSplit]:
+    train = splits["train"]
+    kept, held = (UnpreparedSplit(train.x[rows], train.y[rows]) for rows in hold_out(train.y, wanted, seed, what))
+    return splits | {"train": kept, "valid" if what == "validation" else what: held}
+
+
+def _validation_amount(wanted: int | float | str, source: str) -> int | float:
+    if not isinstance(wanted, str):
+        return wanted
+    if source not in PAPER_VALIDATION:
+        raise UserError(f"validation = 'paper' is for {', '.join(PAPER_VALIDATION)}; give a share such as 0.1")
+    return PAPER_VALIDATION[source]
+
+
+def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tensor, Tensor]:
+    """Choose the indices to keep and the indices to hold out, each in ascending order.
+
+    A class of n samples gives n * (share held out) of them, rounded up or down so that the total is exact. A class with
+    a single sample keeps it.
+
+    Args:
+        y: Class numbers, `(n,)`.
+        wanted: The number of samples to hold out, or their share (a float).
+        seed: The same seed gives the same split.
+        what: `test` or `validation`: the option named in errors, and the stream of random numbers.
+    """
+    count = _count(wanted, len(y), what)
+    # NumPy guarantees that these two never draw other numbers, so a split is the same in every version
+    random = np.random.RandomState(np.random.SeedSequence([seed, _STREAMS[what]]).generate_state(8))
+    classes = y.numpy()
+    quotas = _quotas(np.bincount(classes), count, random, what)
+    shuffled = random.permutation(len(classes))
+    by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
+    rank = np.arange(len(classes)) - np.searchsorted(classes[by_class], classes[by_class])
+    held = np.zeros(len(classes), dtype=bool)
+    held[by_class] = rank < quotas[classes[by_class]]
+    return torch.from_numpy(np.flatnonzero(~held)), torch.from_numpy(np.flatnonzero(held))
+
+
+def _count(wanted: int | float, available: int, what: str) -> int:
+    count = round(wanted * available) if isinstance(wanted, float) else wanted
+    if not 0 < count < available:
+        raise UserError(f"{what} = {wanted} would hold out {count} of {available} samples; give another share or count")
+    return count
+
+
+def _quotas(sizes: np.ndarray, count: int, random: np.random.RandomState, what: str) -> np.ndarray:
+    """Samples to hold out per class: its share rounded down, and one more where the remainder is largest."""
+    shares = [divmod(count * int(size), int(sizes.sum())) for size in sizes]
+    quotas = np.array([whole for whole, _ in shares])
+    missing = count - int(quotas.sum())
+    candidates = [c for c in random.permutation(len(sizes)) if quotas[c] + 1 < sizes[c]]
+    if missing > len(candidates):
+        raise UserError(
+            f"{what}: cannot hold out {count} of {sizes.sum()} samples and keep one of each class for training; "
+            f"at most {quotas.sum() + len(candidates)} are possible"
+        )
+    quotas[sorted(candidates, key=lambda c: -shares[c][1])[:missing]] += 1
+    return quotas
