@@ -17,6 +17,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"\n  {name} " in shown for name in ("data", "models", "train"))
 
 
+@pytest.mark.slow
 def test_models_are_listed_without_cutting_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     shown = capsys.readouterr().out
@@ -25,12 +26,14 @@ def test_models_are_listed_without_cutting_names(capsys: pytest.CaptureFixture[s
     assert max(map(len, shown.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_models_as_json_are_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["name"]: row["parameters"] for row in rows}["highway-mnist-16"] == 38_986
 
 
+@pytest.mark.slow
 def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "highway-c"]) == 0
     shown = capsys.readouterr().out
@@ -71,6 +74,7 @@ def test_a_wrong_choice_is_said_in_a_line_whatever_the_terminals_width(
     assert capsys.readouterr().err == f"verydeep: {words} (see verydeep reproduce --help)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", [["models"], ["--help"]])
 def test_a_reader_who_has_had_enough_is_no_error(command: list[str], unbuffered: str) -> None:
@@ -92,6 +96,7 @@ def _verydeep(command: list[str], out: TextIO, unbuffered: str) -> "subprocess.C
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_said_in_a_line(unbuffered: str) -> None:
     with open("/dev/full", "w") as full:

@@ -91,6 +91,7 @@ def test_python_is_started_in_one_way_only() -> None:
     assert [path.name for path in files if starts.search(path.read_text())] == ["processes.py"]
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert examples

@@ -25,6 +25,7 @@ tables = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(tables)
 def test_any_table_reads_back_equal(values: dict[str, Any]) -> None:
     assert tomllib.loads(to_toml(values)) == values

@@ -71,6 +71,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return fails
 
 
+@pytest.mark.slow
 def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", str(run.path), "--pairs", "--sample", "3"]) == 0
     printed = capsys.readouterr()
@@ -131,6 +132,7 @@ def test_another_run_can_stand_beside(run: Run, tmp_path: Path) -> None:
     assert names[2:] == ["plain, at initialisation", "plain, trained"]
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_looked_at_with_a_warning(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     (run.path / "summary.json").unlink()
     assert main(["analyze", str(run.path), "--only", "gates"]) == 0
@@ -249,6 +251,7 @@ def test_a_pruned_network_never_began(run: Run) -> None:
     assert names == ["highway, trained", "plain, at initialisation"]
 
 
+@pytest.mark.slow
 def test_the_folder_may_be_here_and_brackets_are_no_markup(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import verydeep.analysis
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "analysis.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
     subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)

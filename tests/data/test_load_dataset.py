@@ -158,6 +158,7 @@ def test_given_files_must_be_one_split_of_the_same_kind(tmp_path: Path) -> None:
             load_dataset(tmp_path / source, test_path=str(tmp_path / given))
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_none_of_the_heavy_libraries() -> None:
     code = "import sys, verydeep.data; print([m for m in ('sklearn', 'PIL', 'pyarrow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -43,6 +43,7 @@ def test_the_network_as_people_write_it_computes_the_same(case: Case) -> None:
     torch.testing.assert_close(naive(ours)(x), ours(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @tiny
 def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, tmp_path: Path) -> None:
     (done,) = run_bench([Task("tiny", 1, {"task": "compare"} | task(case))], tmp_path)
@@ -66,6 +67,7 @@ def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: p
     assert "refused" in bench_table({"tiny": result})
 
 
+@pytest.mark.slow
 def test_without_a_compiler_torch_compile_is_reported_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bench_child, "find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)
@@ -98,6 +100,7 @@ def test_slow_comparisons_end_after_three_rounds_and_quick_ones_after_all() -> N
     assert measure({"quick": lambda: None}, 0.0, 2)["quick"]["rounds"] == 3
 
 
+@pytest.mark.slow
 def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [Task(f"peak-{n}", 1, {"task": "peak", "seconds": 0.0}) for n in range(3)]
     assert list(run_bench(tasks, tmp_path)) == tasks
@@ -141,6 +144,7 @@ def test_a_first_call_with_a_cache_finds_one(tmp_path: Path, monkeypatch: pytest
     assert load_results([cached], tmp_path)["first-call-cached"]["seconds"] == 2
 
 
+@pytest.mark.slow
 def test_a_measuring_process_that_dies_says_why(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="KeyError: 'nothing'"):
         list(run_bench([Task("bad", 1, {"task": "nothing"})], tmp_path))
@@ -185,6 +189,7 @@ def test_products_are_counted_as_torch_counts_them(case: Case) -> None:
     assert flops(case) == counter.get_total_flops()
 
 
+@pytest.mark.slow
 def test_the_command_writes_json_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--quick", "--only", "peak-t1", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.md", "bench.png", "cases"}

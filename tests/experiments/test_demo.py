@@ -68,6 +68,7 @@ def test_a_network_that_diverges_at_once_is_told_and_what_to_try_next_needs_no_o
     assert (tmp_path / "curves.png").exists()
 
 
+@pytest.mark.slow
 def test_the_demo_trains_both_draws_and_tells_and_can_be_repeated(tmp_path: Path) -> None:
     for number in ("1", "2"):
         command = [*COMMAND, "--epochs", "1"]
@@ -82,6 +83,7 @@ def test_the_demo_trains_both_draws_and_tells_and_can_be_repeated(tmp_path: Path
         assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_saves_both_and_leaves_no_process(tmp_path: Path) -> None:
     command = [*COMMAND, "--epochs", "100000"]
     demo = subprocess.Popen(

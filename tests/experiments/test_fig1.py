@@ -221,6 +221,7 @@ def test_the_recommended_gate_bias_stays_within_what_was_searched(best: int) -> 
         assert 100 / (1 + math.exp(-high)) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

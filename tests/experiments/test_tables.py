@@ -141,6 +141,7 @@ def test_a_row_that_goes_on_elsewhere_names_the_machine_it_ended_on(tmp_path: Pa
     assert "Loom" in row(tmp_path, "highway-a")
 
 
+@pytest.mark.slow
 def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,6 +327,7 @@ def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_
     assert page_path(results) == results / "results.md"
 
 
+@pytest.mark.slow
 def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -348,6 +350,7 @@ def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
     assert [line["test_accuracy"] for line in run.metrics] == whole
 
 
+@pytest.mark.slow
 def test_an_epoch_that_a_lost_run_trains_again_is_shown_and_kept_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,6 +364,7 @@ def test_an_epoch_that_a_lost_run_trains_again_is_shown_and_kept_once(
     assert [line["epoch"] for line in kept] == [1, 2]
 
 
+@pytest.mark.slow
 def test_rows_with_hints_bring_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path), "--seeds", "3,"]
     assert main(["reproduce", "table2", *arguments]) == 0
@@ -389,6 +393,7 @@ def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
     assert study.tasks() == [task]
 
 
+@pytest.mark.slow
 def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
     assert main(["reproduce", "table2", *arguments, "--epochs", "1"]) == 0
@@ -422,6 +427,7 @@ def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
     assert (tmp_path / "results.md").exists()
 
 
+@pytest.mark.slow
 def test_a_seed_stopped_after_its_last_epoch_is_settled_the_next_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

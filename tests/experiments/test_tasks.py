@@ -41,6 +41,7 @@ def test_a_run_that_is_there_goes_on_wherever_and_only_with_its_own_settings(tmp
         _train(Job(replace(config, seed=7), tmp_path / "run", 2), Data(None))
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
     worker = _Worker(None)
     worker.process.kill()

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 MNIST = STUDIES["mnist"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
 def test_every_variation_can_be_trained_and_never_sees_the_test_set(study: Any) -> None:
     assert len({variation.name for variation in study.variations}) == len(study.variations)
@@ -85,6 +86,7 @@ def test_scores_are_kept_and_told_best_first(tmp_path: Path) -> None:
         again.start(MNIST.variations[0], MNIST.config(MNIST.variations[0], 2))
 
 
+@pytest.mark.slow
 def test_the_study_goes_on_from_its_scores(tmp_path: Path) -> None:
     def run(seeds: int) -> list[str]:
         said: list[str] = []

@@ -30,6 +30,7 @@ def with_gradients(function: Any, values: tuple[Tensor, ...], dy: Tensor, activa
     return y, *torch.autograd.grad(y, leaves, dy)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     size=st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 13), st.integers(1, 13)),
@@ -85,6 +86,7 @@ def test_inference_keeps_nothing_and_gives_the_same() -> None:
     assert torch.equal(y, fused(x, weight, bias, "relu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False])
 def test_torch_finds_nothing_wrong_with_the_operator(keep: bool) -> None:
     values = [value.requires_grad_(keep) for value in layer((2, LANES, 5, 6))]

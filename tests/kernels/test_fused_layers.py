@@ -86,6 +86,7 @@ def autocast(layer: nn.Module, x: Tensor) -> object:
         return layer(x)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch itself, for forward-mode derivatives
 @pytest.mark.parametrize("case", ["linear", "conv2d, whole"])
 @pytest.mark.parametrize(
@@ -171,6 +172,7 @@ def python(code: str, **environment: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_starts_threads_of_its_own() -> None:
     code = """
@@ -189,6 +191,7 @@ print(os.waitpid(child, 0)[1])
     assert python(code).strip() == "0"
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")  # no folder can be made below a file, whoever asks
@@ -197,6 +200,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(tmp_path: Pa
     assert list((tmp_path / "cache").rglob("conv-2-relu*"))
 
 
+@pytest.mark.slow
 def test_importing_the_layers_loads_no_compiler() -> None:
     assert (
         python("import sys, verydeep.nn; print('llvmlite' in sys.modules, 'numba' in sys.modules)") == "False False\n"

@@ -57,6 +57,7 @@ def test_equals_plain_torch_to_rounding(
         torch.testing.assert_close(value, expected, rtol=1e-5, atol=3e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     maps=st.sampled_from([2, 3]),

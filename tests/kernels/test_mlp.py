@@ -70,6 +70,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(data=st.data())
 def test_a_fused_network_equals_the_reference_forward_and_backward(data: st.DataObject) -> None:

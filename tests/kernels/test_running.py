@@ -129,6 +129,7 @@ def test_steps_of_one_size_need_no_new_memory() -> None:
     assert len(_memory._free) <= _memory._KEPT
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
@@ -136,6 +137,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     run(FORK)
 
 
+@pytest.mark.slow
 def test_spawned_processes_share_the_cache(tmp_path: Path) -> None:
     run(STEP, XDG_CACHE_HOME=str(tmp_path))
     assert {path.name for path in tmp_path.rglob("*.o")} == {"serve.o", "stack-2-tanh.o"}
@@ -143,6 +145,7 @@ def test_spawned_processes_share_the_cache(tmp_path: Path) -> None:
     run(refuse + STEP, XDG_CACHE_HOME=str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [lambda code: code[:1000], lambda code: b"", lambda code: b"x" + code[1:]])
 def test_a_spoilt_cache_is_made_again(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     run(STEP, XDG_CACHE_HOME=str(tmp_path))
@@ -153,11 +156,13 @@ def test_a_spoilt_cache_is_made_again(tmp_path: Path, spoil: Callable[[bytes], b
     assert kept.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_without_a_folder_to_write_to_kernels_are_compiled_every_time(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run(STEP, XDG_CACHE_HOME=str(tmp_path / "file"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", ["none", "avx512f"])
 def test_registers_of_another_size_give_the_same_results(tmp_path: Path, feature: str) -> None:
     other = f"""
@@ -171,6 +176,7 @@ llvm.get_host_cpu_features = lambda: Features({{{feature!r}: True}})
     assert run(other + STEP + lanes, XDG_CACHE_HOME=str(tmp_path)).strip() == ("16" if feature == "avx512f" else "4")
 
 
+@pytest.mark.slow
 def test_importing_layers_compiles_nothing_and_loads_no_compiler() -> None:
     assert run("import sys, verydeep.nn; print('llvmlite' in sys.modules)").strip() == "False"
 
@@ -199,6 +205,7 @@ def test_a_user_without_a_home_computes_without_a_cache(monkeypatch: pytest.Monk
     assert _compile._read(path) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_torch_s_default_type_is_no_concern_of_kernels(dtype: torch.dtype) -> None:
     defaults = f"torch.set_default_dtype({dtype})\n"
@@ -206,6 +213,7 @@ def test_torch_s_default_type_is_no_concern_of_kernels(dtype: torch.dtype) -> No
     run(code.replace("reference = HighwayStack", "torch.set_default_dtype(torch.float32)\nreference = HighwayStack"))
 
 
+@pytest.mark.slow
 def test_torch_s_default_device_is_no_concern_of_kernels() -> None:
     code = STEP.replace("y = module(x)", "torch.set_default_device('meta')\ny = module(x)")
     run(code.replace("reference = HighwayStack", "torch.set_default_device('cpu')\nreference = HighwayStack"))

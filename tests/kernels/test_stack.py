@@ -48,6 +48,7 @@ def assert_close(found: list[Tensor], expected: list[Tensor]) -> None:
         torch.testing.assert_close(a / scale, b / scale, rtol=1e-5, atol=3e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=2000)
 @given(data=st.data())
 def test_fused_stacks_equal_the_reference_forward_and_backward(data: st.DataObject) -> None:
@@ -137,6 +138,7 @@ def test_inference_keeps_nothing_and_recomputing_little() -> None:
     assert sizes == [0, 10 * 16 * 8, (100 * 3 + 1) * 16 * 8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("segment", [0, 1, 3])
 def test_the_operator_passes_torchs_own_checks(kind: str, segment: int) -> None:

@@ -71,6 +71,7 @@ def test_every_network_turns_a_batch_into_logits_and_gradients(name: str) -> Non
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_network_takes_another_number_of_classes(name: str) -> None:
     with torch.device("meta"):

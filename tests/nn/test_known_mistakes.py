@@ -38,6 +38,7 @@ def test_parameters_are_created_once_and_not_in_forward(layer: Any, shape: tuple
     assert [(name, id(p)) for name, p in layer.named_parameters()] == before
 
 
+@pytest.mark.slow
 @layers
 def test_looking_inside_leaves_nothing_behind(layer: Any, shape: tuple[int, ...]) -> None:
     def tensors() -> int:

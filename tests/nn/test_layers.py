@@ -60,6 +60,7 @@ def test_derivatives_of_single_layers(kind: str, carry: str) -> None:
     check_gradients(*make(kind, carry=carry, activation="tanh"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", [2, 6])
 def test_derivatives_of_layers_that_change_the_width(out: int) -> None:
     check_gradients(HighwayLinear(4, out_width=out).double(), torch.randn(3, 4, dtype=torch.float64))
@@ -67,6 +68,7 @@ def test_derivatives_of_layers_that_change_the_width(out: int) -> None:
     check_gradients(conv, torch.randn(1, 3, 3, 4, dtype=torch.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layer",
     [
@@ -87,6 +89,7 @@ def test_derivatives_of_stacks_and_wrappers(layer: nn.Module) -> None:
         check_gradients(layer.double(), x)
 
 
+@pytest.mark.slow
 @carries
 def test_derivatives_of_the_recurrent_layer(carry: Any) -> None:
     layer = RecurrentHighway(2, 3, recurrence_depth=2, carry=carry).double()
@@ -183,6 +186,7 @@ def test_a_trace_shows_what_made_the_output(kind: str, carry: str) -> None:
         assert torch.equal(c, 1 - t)
 
 
+@pytest.mark.slow
 @single
 def test_layers_compile_to_one_graph(kind: str) -> None:
     layer, x = make(kind)

@@ -88,6 +88,7 @@ def test_a_trace_has_a_row_for_every_layer() -> None:
     assert torch.equal(y[-1], stack(x))
 
 
+@pytest.mark.slow
 @stacks
 def test_ten_thousand_layers_go_forward_and_backward(kind: Any) -> None:
     stack = kind(2, 10_000)
@@ -109,6 +110,7 @@ def gradient_that_arrives(stack: Any) -> float:
 
 # Glorot's weights start tanh layers near the edge where gradients neither vanish nor explode, and width 50 makes them
 # wander far to both sides of it: the ratio is smaller than for rectifiers, and taken over several networks.
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "ratio"), [("tanh", 1e-2), ("relu", 1e-9)])
 def test_gradients_reach_the_first_of_1000_highway_layers_and_vanish_in_plain_ones(
     activation: str, ratio: float
@@ -151,6 +153,7 @@ def train(model: nn.Module, x: Tensor, y: Tensor, lr: float) -> float:
     return loss.item()
 
 
+@pytest.mark.slow
 def test_fifty_layers_of_lstm_blocks_learn_where_fifty_plain_ones_do_not() -> None:
     x = torch.randn(64, 16)
     y = (x[:, 0] * x[:, 1] > 0).long()  # exclusive or: no linear classifier can do it

@@ -15,9 +15,10 @@ from verydeep.training import Run
 from . import _made_up as made_up
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(
+needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium on this machine, so the report was not opened: apt install chromium"
 )
+pytestmark = [pytest.mark.slow, needs_chromium]
 EVIL = "</script><script>document.title = 'taken'</script>"
 
 

@@ -30,6 +30,7 @@ def test_few_classes_are_named_and_counted(tmp_path: Path) -> None:
     assert "digits" in found
 
 
+@pytest.mark.slow
 def test_many_classes_are_named_and_not_counted(tmp_path: Path) -> None:
     plot_confusion(made_up(100), tmp_path / "a.svg")
     found = words(tmp_path / "a.svg")

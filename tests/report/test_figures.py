@@ -37,6 +37,7 @@ def points(line: Line2D) -> np.ndarray[Any, Any]:
     return np.asarray(line.get_xydata(), float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "make"), EVERY)
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_every_figure_is_drawn_on_white_and_on_black(

@@ -203,6 +203,7 @@ def test_the_configuration_on_the_page_is_the_runs(trained: Run, page: Path) -> 
     assert any("verydeep train run.toml --folder small" in text for text in code)
 
 
+@pytest.mark.slow
 def test_a_network_of_fifty_by_fifty_and_one_of_a_thousand_layers_stay_small(trained: Run, page: Path) -> None:
     hundred = tuple(map(str, range(100)))
     for depth, names in ((49, made_up.CLASSES), (49, hundred), (1000, hundred)):

@@ -33,6 +33,7 @@ def reported(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     return run, page
 
 
+@pytest.mark.slow
 def test_a_run_nobody_looked_into_is_analysed_first(reported: tuple[Path, Path]) -> None:
     run, page = reported
     assert load_findings(run / "analysis").gates is not None
@@ -40,6 +41,7 @@ def test_a_run_nobody_looked_into_is_analysed_first(reported: tuple[Path, Path])
     assert re.search(r"For digits, this network needs (all|\d of) its 4 highway layers", page.read_text())
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn_beside_the_results(reported: tuple[Path, Path]) -> None:
     run, _ = reported
     pictures = {path.stem for path in (run / "analysis").glob("*.png")}

@@ -102,6 +102,7 @@ def test_more_trials_continue_a_study_with_the_settings_that_come_next(write: Wr
     assert [record.attempts for record in after] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path) -> None:
     file, folder = write(trials=2, epochs=200), tmp_path / "study"
     process = start(file, "--study", folder, "--jobs", 1)
@@ -120,6 +121,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     assert found[0].attempts == 2
 
 
+@pytest.mark.slow
 def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     process = start(write(trials=1, epochs=200), "--study", folder, "--jobs", 1)
@@ -150,6 +152,7 @@ def test_a_budget_of_time_ends_a_search_that_would_take_longer(write: Write, tmp
     assert {record.status for record in records(study)} == {"waiting"}
 
 
+@pytest.mark.slow
 def test_a_used_budget_of_epochs_asks_for_a_larger_one(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -337,6 +340,7 @@ def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest
     assert "secret" not in said
 
 
+@pytest.mark.slow
 def test_a_server_refuses_another_search_under_the_same_name(
     write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -348,6 +352,7 @@ def test_a_server_refuses_another_search_under_the_same_name(
     assert "the storage has no study 'nobody'" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_workers_from_other_folders_share_a_servers_study(
     write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -362,6 +367,7 @@ def test_workers_from_other_folders_share_a_servers_study(
     assert "3 of 3 trials ended" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path: Path, server: Server) -> None:
     folder = tmp_path / "patient"
     study = start_study(folder, read_search(write(trials=3, epochs=5)), server.url)
@@ -379,6 +385,7 @@ def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path
     assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3
 
 
+@pytest.mark.slow
 def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write, tmp_path: Path) -> None:
     rows = [f"{x},{x > 4}" for x in range(9)] * 3
     for part in ("train", "valid", "test"):

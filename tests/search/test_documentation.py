@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "search.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_guides_own_table_is_searched_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, in_python = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
     (toml,) = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)

@@ -101,11 +101,13 @@ def undisturbed(file: Path) -> list[object]:
     return outcome(folder)
 
 
+@pytest.mark.slow
 def test_killing_workers_of_a_journal_changes_no_result(file: Path, tmp_path: Path, undisturbed: list[object]) -> None:
     search_under_fire(file, tmp_path / "study", "", 8)
     assert outcome(tmp_path / "study") == undisturbed
 
 
+@pytest.mark.slow
 def test_killing_workers_of_a_server_changes_no_result(
     file: Path, tmp_path: Path, server: Server, undisturbed: list[object]
 ) -> None:

@@ -60,6 +60,7 @@ def test_every_network_of_the_paper_has_a_configuration() -> None:
     assert {path.stem for path in FILES} == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES + FAST, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_model_and_optimiser_can_be_made(path: Path) -> None:
     config = read_config(path)

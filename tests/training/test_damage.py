@@ -172,6 +172,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     assert list((tmp_path / "run").rglob("*.partial")) == []
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path: Path) -> None:
     """The system's own limit on the size of a file: the checkpoint of this network is larger."""
     path = tmp_path / "run"

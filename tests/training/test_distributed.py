@@ -136,24 +136,29 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_result_of_one(one: Path, two: Path) -> None:
     assert_same_result(one / "network", two / "network")
     made_by = [json.loads((folder / "network" / "environment.json").read_text()) for folder in (one, two)]
     assert [environment["processes"] for environment in made_by] == [1, 2]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_result_of_one_with_muon(one: Path, two: Path) -> None:
     assert_same_result(one / "muon", two / "muon")
 
 
+@pytest.mark.slow
 def test_every_process_starts_from_the_first_ones_weights(one: Path, two: Path) -> None:
     assert_same_result(one / "own", two / "own")
 
 
+@pytest.mark.slow
 def test_two_processes_continue_what_one_began(one: Path, two: Path) -> None:
     assert_same_result(one / "own", two / "begun")
 
 
+@pytest.mark.slow
 def test_running_statistics_are_those_of_all_processes(one: Path, two: Path) -> None:
     # One batch an epoch, and with momentum 1 they are that batch's: each process has seen half of it.
     expected, found = (load_file(folder / "normalised" / "model.safetensors") for folder in (one, two))
@@ -162,6 +167,7 @@ def test_running_statistics_are_those_of_all_processes(one: Path, two: Path) -> 
     assert found["1.num_batches_tracked"] == expected["1.num_batches_tracked"] == 1
 
 
+@pytest.mark.slow
 def test_the_command_prints_once_and_chooses_one_folder(tmp_path: Path) -> None:
     options = ["train", "--data.source", "digits", "--model.depth", "3", "--epochs", "2", "--threads", "1"]
     done = run_together(tmp_path, "-m", "verydeep", *options)
@@ -169,6 +175,7 @@ def test_the_command_prints_once_and_chooses_one_folder(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["highway-mlp-digits-1"]
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_process_stops_both_and_saves_once(tmp_path: Path, one: Path) -> None:
     signalled = "attempt(lambda: train(config, 'run', model=Own(rank=1, act=lambda: send('SIGTERM'))))"
     done = run_together(tmp_path, script(tmp_path, signalled))
@@ -179,6 +186,7 @@ def test_a_signal_to_one_process_stops_both_and_saves_once(tmp_path: Path, one: 
     assert_same_result(one / "own", tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 def test_when_one_process_is_killed_the_other_says_so_and_ends(tmp_path: Path, one: Path, killed: int) -> None:
     code = f"attempt(lambda: train(config, 'run', model=Own(rank={killed}, act=lambda: send('SIGKILL'))))"
@@ -192,11 +200,13 @@ def test_when_one_process_is_killed_the_other_says_so_and_ends(tmp_path: Path, o
     assert_same_result(one / "own", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_torchrun_ends_when_one_process_fails(tmp_path: Path) -> None:
     fails = "def fail():\n    raise MemoryError\ntrain(config, 'run', model=Own(rank=1, act=fail))\n"
     assert run_together(tmp_path, script(tmp_path, fails)).returncode == 1
 
 
+@pytest.mark.slow
 def test_what_fails_in_one_process_before_training_is_said_once(tmp_path: Path) -> None:
     elsewhere = "if RANK == 1: config = replace(config, data=DataConfig('nothing.csv'))\n"
     ends = run_unsupervised(tmp_path, elsewhere + "attempt(lambda: train(config, 'run'))")
@@ -205,6 +215,7 @@ def test_what_fails_in_one_process_before_training_is_said_once(tmp_path: Path) 
     assert ends[0][1] == ""
 
 
+@pytest.mark.slow
 def test_what_fails_in_every_process_is_said_once(tmp_path: Path) -> None:
     ends = run_unsupervised(tmp_path, "attempt(lambda: train(replace(config, batch_size=65), 'run'))")
     assert [code for code, _ in ends] == [2, 2]
@@ -212,6 +223,7 @@ def test_what_fails_in_every_process_is_said_once(tmp_path: Path) -> None:
     assert ends[1][1] == ""
 
 
+@pytest.mark.slow
 def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -> None:
     run_alone(tmp_path, "attempt(lambda: train(config, 'run', model=Own(rank=0, act=lambda: send('SIGINT'))))")
     elsewhere = (
@@ -226,6 +238,7 @@ def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -
     assert "must be on a disk they share" in ends[0][1]
 
 
+@pytest.mark.slow
 def test_processes_have_parted_before_python_ends(tmp_path: Path) -> None:
     """Threads that outlive it abort the process now and then."""
     part = (

@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from verydeep.config import from_dict
 from verydeep.training import TrainConfig
 
@@ -13,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "training.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
     assert len(examples) == 2

@@ -225,6 +225,7 @@ def test_another_optimiser_than_the_checkpoint_s_is_refused(tiny: Dataset, confi
         resume(run.path, dataset=tiny)
 
 
+@pytest.mark.slow
 def test_what_the_machine_does_not_have_is_said_in_a_line(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
     for changes, words in (
         ({"device": "nonsense"}, "device 'nonsense' cannot be used"),

@@ -86,6 +86,7 @@ def test_eval_prints_json_when_asked(digits: Run, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["samples"] == 359
 
 
+@pytest.mark.slow
 def test_the_same_set_by_name_gives_the_same_answers(digits: Run, tmp_path: Path) -> None:
     own = evaluated(digits.path, folder=tmp_path / "own")
     named = evaluated(digits.path, "--data", "digits", folder=tmp_path / "named")
@@ -115,6 +116,7 @@ def test_a_column_without_a_name_is_no_concern_of_other_tables(
     assert torch.equal(load_data(with_it, str(table)).x, load_data(without, str(numbered)).x)
 
 
+@pytest.mark.slow
 def test_other_data_never_takes_the_place_of_the_runs_own_result(
     table: Path, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +225,7 @@ def test_data_given_in_python_must_be_named(tiny: Dataset, tmp_path: Path, confi
         load_data(run, "digits")
 
 
+@pytest.mark.slow
 def test_data_whose_name_is_not_utf8_is_trained_on_listed_and_evaluated(
     table: Path, tmp_path: Path, configure: Configure, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -23,6 +23,7 @@ def digits(tmp_path: Path, configure: Configure) -> Run:
     return train(configure(), tmp_path / "digits")
 
 
+@pytest.mark.slow
 def test_an_exported_run_gives_the_same_logits_for_batches_of_any_size(
     digits: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -38,6 +39,7 @@ def test_an_exported_run_gives_the_same_logits_for_batches_of_any_size(
         np.testing.assert_allclose(session.run(["logits"], {"x": x[:size].numpy()})[0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_file_says_which_classes_there_are_and_how_to_prepare_samples(digits: Run, tmp_path: Path) -> None:
     assert main(["export", str(digits.path), "--onnx", str(tmp_path / "net.onnx")]) == 0
     found = {entry.key: json.loads(entry.value) for entry in onnx.load(tmp_path / "net.onnx").metadata_props}
@@ -45,6 +47,7 @@ def test_the_file_says_which_classes_there_are_and_how_to_prepare_samples(digits
     assert found["verydeep.preparation"]["full"] == 16.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [
@@ -64,6 +67,7 @@ def test_every_kind_of_network_is_exported(tmp_path: Path, name: str, overrides:
     assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_answers_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_onnx, "TOLERANCE", 0.0)
     model = create_model("highway-mlp", depth=10)
@@ -72,6 +76,7 @@ def test_nothing_is_left_when_the_answers_differ(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_older_file_stays_when_the_answers_are_not_numbers(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_text("older")
     model = create_model("highway-mlp", depth=3)

@@ -106,6 +106,7 @@ def test_each_stage_goes_through_all_steps_of_the_schedule(
     assert rates == pytest.approx([0.01, 0.001, 0.01, 0.01, 0.001, 0.0001])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 7, 8, 9, 13])  # 4 steps an epoch; two epochs of hints
 def test_a_killed_run_goes_on_to_the_same_bits(
     steps: int, tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig], stop_after: Any

@@ -37,6 +37,7 @@ def outcome(path: Path) -> tuple[list[dict[str, object]], bytes]:
     return lines, (path / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_saves_and_says_how_to_continue(
     number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -132,6 +133,7 @@ def in_a_terminal(arguments: list[str], columns: int) -> str:
     return b"".join(pieces).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "words"), [(120, ["accuracy ", " samples/s"]), (80, ["acc ", "/s"])])
 def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, words: list[str], tmp_path: Path) -> None:
     shown = in_a_terminal([*OPTIONS, "--epochs", "9", "--folder", str(tmp_path / "run")], columns)
@@ -147,6 +149,7 @@ def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, wo
     assert f"everything is in {tmp_path / 'run'}" in plain.replace("\r\n", "")
 
 
+@pytest.mark.slow
 def test_a_terminal_stays_empty_when_quiet(tmp_path: Path) -> None:
     assert in_a_terminal([*OPTIONS, "--epochs", "1", "--quiet", "--folder", str(tmp_path / "run")], 100) == ""
 

@@ -109,6 +109,7 @@ print(json.dumps({"died": died, "wrong": wrong, "status": status}))
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["finished", "adam", "muon", "stopped early", "diverged"])
 def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -123,6 +124,7 @@ def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path
         assert name in touched
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_instants_changes_nothing(tmp_path: Path) -> None:
     config = """
         epochs = 3

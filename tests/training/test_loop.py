@@ -224,6 +224,7 @@ def test_bfloat16_learns_and_is_not_float32(tmp_path: Path, tiny: Dataset, confi
     assert all(value.dtype == torch.float32 for value in narrow.model.state_dict().values())
 
 
+@pytest.mark.slow
 def test_compile_trains_the_same_network(tmp_path: Path, tiny: Dataset, configure: Any, monkeypatch: Any) -> None:
     compiled, real = [], torch.compile
 

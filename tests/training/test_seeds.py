@@ -47,6 +47,7 @@ def was_interrupted(run: Run) -> bool:
     return (run.path / "events.log").read_text().endswith(" interrupted\n")
 
 
+@pytest.mark.slow
 def test_every_seed_is_the_run_it_would_be_alone(tmp_path: Path, quick: TrainConfig) -> None:
     seeds = train_seeds(TrainConfig(**vars(quick) | {"seed": 5, "threads": None}), 2, tmp_path / "seeds")
     alone = train(TrainConfig(**vars(quick) | {"seed": 6}), tmp_path / "alone")
@@ -66,6 +67,7 @@ def test_the_result_is_written_as_the_paper_writes_it() -> None:
     assert statistics([0.9])["std"] is None
 
 
+@pytest.mark.slow
 def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     tmp_path: Path, quick: TrainConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +117,7 @@ def test_when_all_diverge_that_is_the_result(tmp_path: Path, configure: Configur
     assert seeds.describe().startswith("no run reached anything; 1 diverged; everything is in")
 
 
+@pytest.mark.slow
 def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "seeds"
     for arguments in ([*LONG, "--folder", str(folder)], ["--resume", str(folder)]):
@@ -131,6 +134,7 @@ def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> Non
     assert epochs == list(range(1, len(epochs) + 1))
 
 
+@pytest.mark.slow
 def test_a_seed_that_someone_else_stops_is_named(
     tmp_path: Path, quick: TrainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +153,7 @@ def test_a_seed_that_someone_else_stops_is_named(
     assert "1 failed (its process was asked to stop; try again" in seeds.describe()
 
 
+@pytest.mark.slow
 def test_seeds_save_and_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "seeds"
     process = started(folder, *LONG, "--folder", str(folder))
@@ -186,6 +191,7 @@ def test_a_spoilt_list_of_seeds_is_refused(tmp_path: Path, text: str) -> None:
         Seeds.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_error_of_all_seeds_is_said_once(tmp_path: Path, quick: TrainConfig) -> None:
     with pytest.raises(UserError, match="every seed failed: patience needs validation data"):
         train_seeds(TrainConfig(**vars(quick) | {"patience": 1}), 1, tmp_path / "seeds")

@@ -142,6 +142,7 @@ HEADER = st.builds(
 )
 
 
+@pytest.mark.slow
 @MANY
 @given(infos=st.lists(HEADER, max_size=4), content=st.binary(max_size=2000), fmt=st.sampled_from(FORMATS))
 def test_any_members_in_any_order_are_never_more_than_a_user_error(

@@ -144,6 +144,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_path_that_is_not_utf8_can_still_be_printed(known: tuple[Small, Small], tmp_path: Path) -> None:
     program = "import sys; from verydeep.cli import main; sys.exit(main(sys.argv[1:]))"
     sheet = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png")

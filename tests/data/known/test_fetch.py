@@ -173,6 +173,7 @@ except UserError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_unpacking_leaves_nothing_behind(tmp_path: Path) -> None:
     """A limit on file size stands for the full disk: the write fails in the same place, for any user."""
     command = [sys.executable, "-c", FILL, str(tmp_path / "train.bin")]
@@ -206,6 +207,7 @@ print(sum(len(file.data) for file in files.values()))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_that_fetch_at_once_download_once(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     serve(web, small)

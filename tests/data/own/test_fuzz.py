@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,7 @@ def checked(data: Dataset) -> Dataset:
     return data
 
 
+@pytest.mark.slow
 @many
 @given(
     st.lists(columns, min_size=1, max_size=4), st.lists(st.lists(cells, min_size=1, max_size=4), max_size=12), st.data()
@@ -65,6 +67,7 @@ def test_any_table(tmp_path: Path, header: list[str], rows: list[list[str]], dat
         Inputs.of(result).read(tmp_path / "t.csv", delimiter)
 
 
+@pytest.mark.slow
 @many
 @given(st.lists(st.sampled_from(["1", "2.5", "-7", "", "NA", "1e30"]), min_size=4, max_size=30), st.integers(0, 2**63))
 def test_tables_of_numbers_that_are_nearly_right(tmp_path: Path, column: list[str], seed: int) -> None:
@@ -120,6 +123,7 @@ def damaged(content: bytes, change: list[tuple[int, int]], cut: int | None) -> b
     return bytes(spoilt if cut is None else spoilt[: cut % len(spoilt)])
 
 
+@pytest.mark.slow
 @many
 @given(changes, cuts)
 def test_damaged_archives(tmp_path: Path, change: list[tuple[int, int]], cut: int | None) -> None:
@@ -134,6 +138,7 @@ def test_damaged_parquet_files(tmp_path: Path, change: list[tuple[int, int]], cu
     loaded(tmp_path / "a.parquet")
 
 
+@pytest.mark.slow
 @few
 @given(changes, cuts)
 def test_damaged_images(tmp_path: Path, change: list[tuple[int, int]], cut: int | None) -> None:
@@ -145,6 +150,7 @@ def test_damaged_images(tmp_path: Path, change: list[tuple[int, int]], cut: int 
     loaded(tmp_path / "pictures", test=2, image_size=8)
 
 
+@pytest.mark.slow
 @few
 @given(changes, cuts)
 def test_damaged_memory_mapped_files(tmp_path: Path, change: list[tuple[int, int]], cut: int | None) -> None:
@@ -160,6 +166,7 @@ dtypes = st.sampled_from(["u1", "i1", "i8", "u8", "f2", "f4", "f8", "?", ">i4", 
 shapes = st.lists(st.integers(0, 6), max_size=5).map(tuple)
 
 
+@pytest.mark.slow
 @many
 @given(
     st.lists(
@@ -191,6 +198,7 @@ values = st.recursive(
 keys = st.sampled_from([*DataConfig.__dataclass_fields__, "other"])
 
 
+@pytest.mark.slow
 @many
 @given(st.dictionaries(keys, values, max_size=5))
 def test_any_configuration(tmp_path: Path, table: dict[str, Any]) -> None:
