@@ -63,6 +63,7 @@ def test_nothing_in_the_package_unpickles() -> None:
     ]
 
 
+@pytest.mark.slow
 @EACH
 def test_the_real_dataset_has_its_published_counts(known: KnownDataset, real: Path) -> None:
     found = find_files(known, real)
