@@ -56,11 +56,11 @@ _BASE: Settings = {
     "batch_size": 50,
     "seed": 3,
     "label_smoothing": 0.0,
-    "average": None,
+    "ema_half_life": None,
     "evaluate_train": True,
     "evaluate_test": True,
     "patience": None,
-    "explosion": 100.0,
+    "divergence_factor": 100.0,
     "checkpoint_every": 60.0,
     "device": "cpu",
     "threads": 1,
@@ -119,7 +119,7 @@ TWO_SEEDS = _with(
         "epochs": 3,
         "seed": 11,
         "label_smoothing": 0.1,
-        "average": 0.5,
+        "ema_half_life": 0.5,
     },
 )
 
@@ -129,7 +129,7 @@ SEARCH = _with(
         "schedule": {"name": "constant"},
         "epochs": 3,
         "seed": 5,
-        "explosion": 3.0,
+        "divergence_factor": 3.0,
         "search": {
             "metric": "valid_loss",
             "sampler": "random",

@@ -37,6 +37,7 @@ def test_they_are_read(runs: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fully-connected", "convolutional", "own-table"])
+@pytest.mark.filterwarnings("ignore:.*is now called:FutureWarning")  # two settings have new names since
 def test_their_configuration_files_mean_the_same(runs: Path, name: str) -> None:
     settings = _api.read_settings(runs / f"{name}.toml")
     assert settings == _api.read(runs / (f"{name}/seed-5" if name == "own-table" else name)).config
