@@ -38,7 +38,7 @@ from verydeep.experiments._results_page import page_path
 from verydeep.experiments._tables_run import Task
 from verydeep.experiments._tables_text import replaced_lines
 from verydeep.models import create_model
-from verydeep.models._cards import CARDS
+from verydeep.models._zoo import CARDS
 from verydeep.search import dotted
 from verydeep.training import Run
 from verydeep.training._hints import _regressor

@@ -1,11 +1,11 @@
 """The formulas of plain and highway layers, forward and backward, for one vector of samples.
 
-z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d stands for the loss's derivative.
+z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d is the derivative of the loss.
 """
 
 from collections.abc import Callable
 
-from verydeep.kernels._vector import V, expm1
+from verydeep.kernels.ir._vector import V, expm1
 
 _Activation = Callable[[V], V]
 
