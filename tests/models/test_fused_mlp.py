@@ -21,7 +21,7 @@ def make(kind: str, inputs: int, width: int, depth: int, classes: int, activatio
     config = MLPConfig(
         "plain" if kind == "plain" else "highway", depth + 1, width, (inputs,), classes, activation, -1.0
     )
-    model = MLP(config if kind == "plain" else replace(config, carry=kind))
+    model = MLP(config if kind == "plain" else replace(config, carry=kind))  # type: ignore[arg-type]
     for bias in (model.input.bias, model.stack.bias, model.classifier.bias):
         nn.init.normal_(bias)
     return model

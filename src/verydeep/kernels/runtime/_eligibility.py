@@ -54,15 +54,17 @@ def can_run_mlp(
     """
     if backend == "reference" or not (type(input) is type(classifier) is nn.Linear):
         return False
-    parameters = stack.weight, stack.bias, input.weight, input.bias, classifier.weight, classifier.bias
+    if input.bias is None or classifier.bias is None:
+        return False
+    weight, bias = stack.weight, stack.bias
+    assert isinstance(weight, Tensor)
+    assert isinstance(bias, Tensor)
     return (
-        input.bias is not None
-        and classifier.bias is not None
-        and _is_known(activations)
-        and _are_plain(x, *parameters)  # type: ignore[arg-type]  # stacks have a tensor of each
+        _is_known(activations)
+        and _are_plain(x, weight, bias, input.weight, input.bias, classifier.weight, classifier.bias)
         and x.dim() == 2
         and x.shape[1] == input.in_features
-        and input.out_features == stack.width == classifier.in_features
+        and input.out_features == classifier.in_features == weight.shape[-1]
         and input.in_features % _lanes() == 0
         and not x.requires_grad
         and not has_hooks(input, stack, classifier)
