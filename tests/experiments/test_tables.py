@@ -37,8 +37,7 @@ from verydeep.experiments import _recipes as recipes
 from verydeep.experiments._results_page import page_path
 from verydeep.experiments._tables_run import Task
 from verydeep.experiments._tables_text import replaced_lines
-from verydeep.models import create_model
-from verydeep.models._cards import CARDS
+from verydeep.models import create_model, list_models
 from verydeep.search import dotted
 from verydeep.training import Run
 from verydeep.training._hints import _regressor
@@ -85,7 +84,7 @@ def test_a_trial_on_other_data_is_called_one_and_not_drawn_beside_published_numb
 
 
 def test_published_numbers_are_those_of_the_networks_cards() -> None:
-    cards = {(card.name, card.dataset): card.published for card in CARDS}
+    cards = {(card.name, card.dataset): card.published for card in list_models()}
     for name, entry in NAMED.items():
         config = read_recipe(name, "paper")
         if entry.published and "backpropagation" not in entry.title:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.kernels._conv_op import conv_reference, highway_conv
-from verydeep.kernels._ir import LANES
+from verydeep.kernels.conv._conv_op import conv_reference, highway_conv
+from verydeep.kernels.ir._ir import LANES
 
 
 def layer(shape: tuple[int, ...], maps: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

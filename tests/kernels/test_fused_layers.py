@@ -1,4 +1,4 @@
-"""When layers use the fused kernels, and that nobody else notices."""
+"""When layers use the fused kernels, and that the results do not depend on it."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def calls(run: Callable[[], object]) -> int:
         return call
 
     with (
-        patch.object(kernels, "gate", count(kernels.gate)),
+        patch.object(kernels, "highway_gate", count(kernels.highway_gate)),
         patch.object(kernels, "highway_conv", count(kernels.highway_conv)),
     ):
         run()
@@ -105,7 +105,7 @@ def autocast(layer: nn.Module, x: Tensor) -> object:
 )
 def test_what_kernels_cannot_do_goes_to_the_reference(case: str, run: Callable[..., object]) -> None:
     make, shape = CASES[case]
-    with patch("verydeep.nn._affine._WORTH", 0):
+    with patch("verydeep.kernels.runtime._eligibility._LEAST_FOR_GATE", 0):
         assert calls(lambda: make()(torch.randn(shape))) == 1
         assert calls(lambda: run(make(), torch.randn(shape))) == 0
 
@@ -178,14 +178,14 @@ def test_a_forked_child_starts_threads_of_its_own() -> None:
     code = """
 import os, warnings
 import torch
-from verydeep.kernels import gate
+from verydeep.kernels import highway_gate
 warnings.simplefilter("ignore")  # of Python, about forks with threads
 torch.set_num_threads(2)
 z, x = torch.randn(8, 2, 2**14), torch.randn(8, 1, 2**14)
-mine = gate(z, x, 2, -2, "relu").numpy()
+mine = highway_gate(z, x, 2, -2, "relu").numpy()
 child = os.fork()
 if child == 0:
-    os._exit(int((gate(z, x, 2, -2, "relu").numpy() != mine).any()))
+    os._exit(int((highway_gate(z, x, 2, -2, "relu").numpy() != mine).any()))
 print(os.waitpid(child, 0)[1])
 """
     assert python(code).strip() == "0"
@@ -216,7 +216,7 @@ def tanh(x: Tensor) -> Tensor:
 def test_an_activation_is_known_by_what_it_is_and_not_by_its_name(case: str) -> None:
     make, shape = CASES[case]
     layer, x = make(activation=tanh, backend="auto"), torch.randn(shape)
-    with patch("verydeep.nn._affine._WORTH", 0):
+    with patch("verydeep.kernels.runtime._eligibility._LEAST_FOR_GATE", 0):
         assert calls(lambda: layer(x)) == 0
         assert calls(lambda: make(activation=torch.nn.functional.relu)(x)) == 1
     stack, plain = (HighwayStack(8, 3, tanh, backend=backend) for backend in ("auto", "reference"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from verydeep.kernels._gate_op import gate, gate_reference
+from verydeep.kernels.gate._gate_op import gate_reference, highway_gate
 
 SHAPES = st.one_of(
     st.tuples(st.tuples(st.integers(1, 9), st.integers(1, 40)), st.just(-1)),
@@ -52,7 +52,7 @@ def test_equals_plain_torch_to_rounding(
     dy = torch.randn(size, generator=torch.Generator().manual_seed(seed + 1))
     if strided:
         x, dy = (torch.stack([value, value], -1)[..., 0] for value in (x, dy))
-    found, wanted = (with_gradients(f, z, x, dy, maps, dim, activation) for f in (gate, gate_reference))
+    found, wanted = (with_gradients(f, z, x, dy, maps, dim, activation) for f in (highway_gate, gate_reference))
     for value, expected in zip(found, wanted, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-5, atol=3e-6)
 
@@ -71,7 +71,7 @@ def test_nan_infinity_and_denormals_go_through_as_in_plain_torch(
     z, x = inputs((2, width), -1, maps, 0)
     z[0, 0], z[0, width], z[0, -1], x[0, 0] = torch.tensor(odd)
     dy = torch.ones(2, width)
-    found, wanted = (with_gradients(f, z, x, dy, maps, -1, activation) for f in (gate, gate_reference))
+    found, wanted = (with_gradients(f, z, x, dy, maps, -1, activation) for f in (highway_gate, gate_reference))
     for value, expected in zip(found, wanted, strict=True):
         finite = expected.isfinite()
         assert torch.equal(value.isfinite(), finite)
@@ -83,7 +83,7 @@ def test_nan_infinity_and_denormals_go_through_as_in_plain_torch(
 @pytest.mark.parametrize("size", [1e-39, 1e-10, 1e-3])
 def test_a_small_block_state_keeps_all_its_digits(size: float) -> None:
     z = torch.cat([torch.full((1, 16), size), torch.full((1, 16), 300.0)], 1)
-    y = gate(z, torch.zeros(1, 16), 2, -1, "tanh")
+    y = highway_gate(z, torch.zeros(1, 16), 2, -1, "tanh")
     torch.testing.assert_close(y, torch.full((1, 16), size), rtol=1e-5, atol=0)
 
 
@@ -91,9 +91,9 @@ def test_a_small_block_state_keeps_all_its_digits(size: float) -> None:
 def test_shut_gates_carry_x_to_the_last_bit_and_open_ones_give_the_block_state(activation: str) -> None:
     z, x = inputs((5, 33), -1, 2, 1)
     z[:, 33:] = -800
-    assert torch.equal(gate(z, x, 2, -1, activation), x)
+    assert torch.equal(highway_gate(z, x, 2, -1, activation), x)
     z[:, 33:] = 800
-    torch.testing.assert_close(gate(z, x, 2, -1, activation), gate_reference(z, x, 2, -1, activation))
+    torch.testing.assert_close(highway_gate(z, x, 2, -1, activation), gate_reference(z, x, 2, -1, activation))
 
 
 @pytest.mark.parametrize("maps", [2, 3])
@@ -102,19 +102,19 @@ def test_shut_gates_carry_x_to_the_last_bit_and_open_ones_give_the_block_state(a
 )
 def test_torch_finds_nothing_wrong_with_the_operator(maps: int, shape: tuple[int, ...], dim: int, last: bool) -> None:
     z, x = inputs(shape, dim, maps, 0, last)
-    torch.library.opcheck(gate, (z.requires_grad_(), x.requires_grad_(), maps, dim, "tanh"))
+    torch.library.opcheck(highway_gate, (z.requires_grad_(), x.requires_grad_(), maps, dim, "tanh"))
 
 
 def test_the_output_has_the_memory_format_of_z() -> None:
     z, x = inputs((2, 16, 5, 5), -3, 2, 0, last=True)
-    assert gate(z, x, 2, -3, "relu").is_contiguous(memory_format=torch.channels_last)
-    assert gate(z.contiguous(), x, 2, -3, "relu").is_contiguous()
+    assert highway_gate(z, x, 2, -3, "relu").is_contiguous(memory_format=torch.channels_last)
+    assert highway_gate(z.contiguous(), x, 2, -3, "relu").is_contiguous()
 
 
 def test_second_derivatives_are_those_of_plain_torch() -> None:
     z, x = inputs((3, 7), -1, 2, 0)
     found = []
-    functions: list[Any] = [gate, gate_reference]
+    functions: list[Any] = [highway_gate, gate_reference]
     for function in functions:
         values = [value.clone().requires_grad_() for value in (z, x)]
         y = function(*values, 2, -1, "tanh")

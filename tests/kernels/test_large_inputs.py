@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from verydeep.kernels._conv_op import conv_reference, highway_conv
-from verydeep.kernels._gate_op import gate, gate_reference
+from verydeep.kernels.conv._conv_op import conv_reference, highway_conv
+from verydeep.kernels.gate._gate_op import gate_reference, highway_gate
 from verydeep.nn import HighwayStack
 
 Inputs = tuple[Tensor, ...]
@@ -31,7 +31,7 @@ def fused_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tens
 
 
 def fused_gate(x: Tensor, z: Tensor, activation: str) -> Tensor:
-    return gate(z, x, 2, -1, activation)  # type: ignore[no-any-return]
+    return highway_gate(z, x, 2, -1, activation)  # type: ignore[no-any-return]
 
 
 def reference_gate(x: Tensor, z: Tensor, activation: str) -> Tensor:

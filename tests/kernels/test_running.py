@@ -1,4 +1,4 @@
-"""Where kernels run: in threads, in processes, with and without a cache."""
+"""Kernels run in threads, in processes, with and without a cache."""
 
 import os
 import subprocess
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from verydeep.kernels import _compile, _memory, stack
+from verydeep.kernels import stack
+from verydeep.kernels.runtime import _buffers, _compile
 from verydeep.nn import HighwayStack
 
 STEP = """
@@ -126,7 +127,7 @@ def test_steps_of_one_size_need_no_new_memory() -> None:
         module(x).sum().backward()
         places.add(module.weight.grad.data_ptr())  # type: ignore[union-attr]
     assert len(places) <= 3
-    assert len(_memory._free) <= _memory._KEPT
+    assert len(_buffers._free) <= _buffers._KEPT
 
 
 @pytest.mark.slow
@@ -141,7 +142,11 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_spawned_processes_share_the_cache(tmp_path: Path) -> None:
     run(STEP, XDG_CACHE_HOME=str(tmp_path))
     assert {path.name for path in tmp_path.rglob("*.o")} == {"serve.o", "stack-2-tanh.o"}
-    refuse = "import verydeep.kernels._compile as c\ndef no(*_): raise AssertionError('compiled')\nc._compile = no\n"
+    refuse = """
+import verydeep.kernels.runtime._compile as compiler
+def refuse(*_): raise AssertionError("compiled")
+compiler._compile = refuse
+"""
     run(refuse + STEP, XDG_CACHE_HOME=str(tmp_path))
 
 
@@ -172,7 +177,7 @@ class Features(dict):
     def flatten(self): return real.flatten()
 llvm.get_host_cpu_features = lambda: Features({{{feature!r}: True}})
 """
-    lanes = "from verydeep.kernels._ir import LANES\nprint(LANES)"
+    lanes = "from verydeep.kernels.ir._ir import LANES\nprint(LANES)"
     assert run(other + STEP + lanes, XDG_CACHE_HOME=str(tmp_path)).strip() == ("16" if feature == "avx512f" else "4")
 
 
@@ -187,11 +192,23 @@ def test_the_code_of_kernels_is_found_by_their_sources_and_the_processor(monkeyp
     before = make()
     assert make() == before
     with monkeypatch.context() as changed:
-        changed.setattr("verydeep.kernels._compile.llvm.get_host_cpu_name", lambda: "another")
+        changed.setattr("verydeep.kernels.runtime._compile.llvm.get_host_cpu_name", lambda: "another")
         assert make() != before
     with monkeypatch.context() as changed:
         changed.setattr(Path, "read_bytes", lambda path: path.name.encode() + b"another")
         assert make() != before
+
+
+@pytest.mark.parametrize("name", ["_formulas.py", "ir/_product.py", "dense/_stack_loops.py", "conv/_winograd.py"])
+def test_a_change_of_any_source_in_any_folder_gives_other_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, read = _compile._folder.__wrapped__, Path.read_bytes
+    before = make()
+
+    def changed(path: Path) -> bytes:
+        return read(path) + b"#" * path.as_posix().endswith(f"kernels/{name}")
+
+    monkeypatch.setattr(Path, "read_bytes", changed)
+    assert make() != before
 
 
 def test_a_user_without_a_home_computes_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +218,7 @@ def test_a_user_without_a_home_computes_without_a_cache(monkeypatch: pytest.Monk
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", fail)
     path = _compile._folder.__wrapped__() / "kernel.o"
-    _compile._keep(path, b"code")
+    _compile._write(path, b"code")
     assert _compile._read(path) is None
 
 

@@ -21,7 +21,7 @@ KILLING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import rich.console, torch, torch._dynamo, sklearn.datasets
-import verydeep.kernels._stack
+import verydeep.kernels.dense._stack_loops
 from verydeep.search import open_study, read_search, start_study, work
 
 sklearn.datasets.load_digits()

@@ -12,10 +12,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import Case
-from verydeep.models import Network, create_model
-from verydeep.models._layers import Conv, ConvConfig, Highways, Pool
-from verydeep.models._mlp import MLP
-from verydeep.models._registry import build
+from verydeep.models import MLP, Conv, ConvConfig, Highways, Network, Pool, build, create_model
 from verydeep.nn import HighwayConv2d, HighwayStack
 
 LR, MOMENTUM = 0.01, 0.9

@@ -1,32 +1,52 @@
-"""Fused kernels for the processor, behind torch operators; everything they do has a reference in `verydeep.nn`."""
+"""Fused CPU kernels, compiled with LLVM, behind torch operators.
 
-from verydeep.kernels._conv_op import conv_suits, highway_conv
-from verydeep.kernels._ends_run import inputs_suit
-from verydeep.kernels._gate_op import gate
-from verydeep.kernels._stack_op import (
+`ir` is the language that kernels are written in, `_formulas` the equations of the layers; `dense`, `conv` and `gate`
+are the kernels for stacks, convolutional layers and the highway operation; `runtime` compiles and runs them, and
+decides whether they can run. Files named `_*_loops` hold the loops, `_*_call` the kernel calls for one batch, `_*_op`
+what torch calls. Tensors go in and tensors come out; everything that kernels compute has a reference in `verydeep.nn`
+or `verydeep.models`.
+"""
+
+from verydeep.kernels.conv._conv_op import highway_conv
+from verydeep.kernels.dense._stack_op import (
     backward_cross_entropy,
-    infer_mlp,
-    infer_stack,
+    open_layers,
+    run_mlp,
+    run_stack,
     stack,
     stack_states,
     trace_stack,
-    train_mlp,
-    train_stack,
 )
-from verydeep.kernels._usable import suits
+from verydeep.kernels.gate._gate_op import highway_gate
+from verydeep.kernels.runtime._eligibility import (
+    Activations,
+    Backend,
+    can_run_conv,
+    can_run_gate,
+    can_run_mlp,
+    can_run_stack,
+    can_set_gradients,
+    check_backend,
+    has_hooks,
+)
 
 __all__ = [
+    "Activations",
+    "Backend",
     "backward_cross_entropy",
-    "conv_suits",
-    "gate",
+    "can_run_conv",
+    "can_run_gate",
+    "can_run_mlp",
+    "can_run_stack",
+    "can_set_gradients",
+    "check_backend",
+    "has_hooks",
     "highway_conv",
-    "infer_mlp",
-    "infer_stack",
-    "inputs_suit",
+    "highway_gate",
+    "open_layers",
+    "run_mlp",
+    "run_stack",
     "stack",
     "stack_states",
-    "suits",
     "trace_stack",
-    "train_mlp",
-    "train_stack",
 ]

@@ -1,46 +1,46 @@
 """The formulas of plain and highway layers, forward and backward, for one vector of samples.
 
-z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d stands for the loss's derivative.
+z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d is the derivative of the loss.
 """
 
 from collections.abc import Callable
 
-from verydeep.kernels._vector import V, expm1
+from verydeep.kernels.ir._vector import V, expm1
 
 _Activation = Callable[[V], V]
 
 
-_SHUT = -60.0  # a gate's z from which on it is 0, which it is to 1e-26
+_SHUT = -60.0  # a gate with a smaller z is 0; its exact value is below 1e-26
 
 
 def tanh(z: V) -> V:
-    """Exact to rounding for small z too."""
+    """The hyperbolic tangent, exact to rounding also for small z."""
     e = _exp_of_twice(z)
     return e / (e + 2.0)
 
 
 def relu(z: V) -> V:
-    """NaN stays NaN."""
+    """max(z, 0); NaN stays NaN."""
     return z.where("<=", 0.0, 0.0, z)
 
 
 def sigmoid(z: V) -> V:
-    """Exactly 0 where the gate is shut."""
+    """1 / (1 + exp(-z)), exactly 0 where the gate is shut."""
     return z.where("<", _SHUT, 0.0, 1.0 / _one_and_exp(z))
 
 
 def d_tanh(h: V, dh: V) -> V:
-    """The derivative by z, from the value."""
+    """The gradient of z, from the value h and its gradient."""
     return dh * (1.0 - h * h)
 
 
 def d_relu(h: V, dh: V) -> V:
-    """The derivative by z, from the value."""
+    """The gradient of z, from the value h and its gradient."""
     return h.where("<=", 0.0, 0.0, dh)
 
 
 def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
-    """Both with one division, the slowest of instructions; no product of denominators overflows.
+    """tanh(z) and sigmoid(zt) with one division, the slowest instruction; the product of denominators cannot overflow.
 
     The gate is exactly 0 where it is shut and exactly 1 where it is open: an error in its last bit would let that share
     of a large x through.
@@ -53,12 +53,12 @@ def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
 
 
 def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
-    """Of the block state and the gate."""
+    """relu(z) of the block state and sigmoid(zt) of the gate."""
     return relu(z), sigmoid(zt)
 
 
 def _exp_of_twice(z: V) -> V:
-    """exp(2 z) - 1, as far as tanh is not 1 to rounding."""
+    """exp(2 z) - 1, with z clamped to where tanh is not yet 1 to rounding."""
     return expm1(z.between(-10.0, 10.0), 2.0)
 
 
@@ -68,7 +68,7 @@ def _one_and_exp(z: V) -> V:
 
 
 def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:
-    """Equation 1."""
+    """Equation 1: a plain layer."""
     return lambda z, b: (activation(z + b),)
 
 
@@ -78,7 +78,7 @@ def lerp(x: V, h: V, t: V) -> V:
 
 
 def coupled(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
-    """Equation 3."""
+    """Equation 3: a highway layer with C = 1 - T."""
 
     def formula(x: V, zh: V, zt: V, bh: V, bt: V) -> tuple[V, ...]:
         h, t = both(zh + bh, zt + bt)
@@ -88,7 +88,7 @@ def coupled(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]
 
 
 def independent(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
-    """Equation 2."""
+    """Equation 2: a highway layer with an independent C."""
 
     def formula(x: V, zh: V, zt: V, zc: V, bh: V, bt: V, bc: V) -> tuple[V, ...]:
         h, t = both(zh + bh, zt + bt)
@@ -99,7 +99,7 @@ def independent(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, .
 
 
 def plain_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
-    """dz, twice: once as a matrix, once for its sum, the bias's derivative."""
+    """dz, returned twice: as a matrix, and for its sum, which is the gradient of the bias."""
 
     def formula(dy: V, h: V) -> tuple[V, ...]:
         dz = derivative(h, dy)
@@ -109,7 +109,7 @@ def plain_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ..
 
 
 def coupled_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
-    """The appendix's backward pass: what is carried to x, dz of H and T, and both again for their sums."""
+    """The backward pass of the appendix: the carried gradient of x, dz of H and T, and both again for their sums."""
 
     def formula(dy: V, x: V, h: V, t: V) -> tuple[V, ...]:
         dzh = derivative(h, t * dy)
@@ -121,7 +121,7 @@ def coupled_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, 
 
 
 def independent_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
-    """As `coupled_backward`, with a carry gate of its own."""
+    """As `coupled_backward`, with an independent carry gate."""
 
     def formula(dy: V, x: V, h: V, t: V, c: V) -> tuple[V, ...]:
         dzh = derivative(h, t * dy)

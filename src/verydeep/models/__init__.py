@@ -1,10 +1,17 @@
-"""The paper's networks and those it is compared with, by name."""
+"""The networks of the paper and those it is compared with.
+
+`_zoo` lists the named networks, `_spec` has the vocabulary that describes convolutional ones; `_mlp`, `_conv` and
+`_residual` build networks from configurations, `_registry` creates them by name, `_weights` saves and loads them. A
+name or a configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
+"""
 
 from verydeep.models._conv import ConvNet
-from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Pool
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
-from verydeep.models._pretrained import (
+from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
+from verydeep.models._residual import ResidualConfig, ResidualNet
+from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
+from verydeep.models._weights import (
     architecture,
     from_pretrained,
     load_weights,
@@ -13,8 +20,6 @@ from verydeep.models._pretrained import (
     save_weights,
     separate,
 )
-from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
-from verydeep.models._residual import ResidualConfig, ResidualNet
 
 __all__ = [
     "MLP",

@@ -1,4 +1,4 @@
-"""Convolutional networks from their description."""
+"""Convolutional networks, built from a description."""
 
 import math
 from collections import Counter
@@ -9,13 +9,13 @@ from itertools import count
 from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
-from verydeep.models._layers import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.models._network import Network
+from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.nn import HighwayConv2d, Maxout, init_weight, run_steps
 
 
 class ConvNet(Network):
-    """Built from a `ConvConfig`. Layers with weights are named by their number: conv1, highway2, ... dense10."""
+    """A convolutional network, built from a `ConvConfig`. Layers are numbered: conv1, highway2, ... dense10."""
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ConvNet(Network):
         self.recompute = True
 
     def features(self, x: Tensor, layer: str) -> Tensor:
-        """The maps after the layer of this name and its activation."""
+        """The feature maps after the layer of this name and its activation."""
         names = [name for name, _ in self.layers.named_children()]
         if layer not in names:
             raise unknown("layer", layer, names)
@@ -67,12 +67,12 @@ class ConvNet(Network):
 
 
 class _Builder:
-    """Makes modules one after the other, knowing the shape that has been reached."""
+    """Builds modules one after the other and tracks the shape of their output."""
 
     def __init__(self, config: ConvConfig) -> None:
         self.classes, self.gate_bias = config.classes, config.gate_bias
         self.shape = config.input_shape
-        self.weighted = 0  # layers with weights so far, the paper's numbering
+        self.weighted = 0  # the number of layers with weights so far, as the paper counts them
         self.others: Counter[str] = Counter()
 
     def modules(self, layer: Layer) -> list[tuple[str, nn.Module]]:
@@ -105,7 +105,7 @@ class _Builder:
 
     def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
         fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
-        # A rectifier halves the mean square, hence He's 2; the larger of two values keeps it.
+        # A rectifier halves the mean square, hence the 2 in He's variance; maxout does not.
         init_weight(module.weight, fan_in if pieces == 1 else 2 * fan_in, fan_out, "relu")
         assert module.bias is not None
         nn.init.zeros_(module.bias)

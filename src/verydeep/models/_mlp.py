@@ -1,4 +1,4 @@
-"""The fully connected networks of Section 3.1: a plain first layer, a stack of equal layers, softmax."""
+"""The fully connected networks of Section 3.1: a plain input layer, a stack of equal layers, a linear classifier."""
 
 import math
 from collections.abc import Collection
@@ -8,10 +8,10 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from verydeep import kernels
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.nn import HighwayStack, PlainStack, init_weight, suggest_gate_bias
-from verydeep.nn._fused_stack import is_watched
+from verydeep.nn import HighwayStack, PlainStack, activation_name, init_weight, suggest_gate_bias
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class MLPConfig:
     """A fully connected network.
 
     Attributes:
-        kind: Highway or plain layers after the first.
-        depth: Hidden layers, the first plain one included.
-        width: Blocks (or units) of every hidden layer.
+        kind: The kind of the layers after the input layer, highway or plain.
+        depth: Number of hidden layers, including the plain input layer.
+        width: Number of blocks (or units) per hidden layer.
         input_shape: Shape of a sample, which is flattened.
         classes: Number of outputs.
-        activation: Of every hidden layer.
-        gate_bias: Initial bias of the transform gates; None takes what `suggest_gate_bias` says for this depth.
-        carry: Of highway layers, coupled or with their own carry gates.
+        activation: The activation of every hidden layer.
+        gate_bias: Initial bias of the transform gates; None stands for `suggest_gate_bias` of this depth.
+        carry: The carry gates of highway layers, coupled or independent.
     """
 
     kind: Literal["highway", "plain"]
@@ -49,7 +49,7 @@ class MLPConfig:
 
 
 class MLP(Network):
-    """Built from an `MLPConfig`."""
+    """A fully connected network, built from an `MLPConfig`."""
 
     classifier: nn.Linear
 
@@ -81,21 +81,56 @@ class MLP(Network):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
-        return self.stack.between(self.input, self.classifier, x.flatten(1), closed)
+        x = x.flatten(1)
+        if self._can_run_fused(x, closed):
+            layers, activation = kernels.open_layers(self.stack.depth, closed), activation_name(self.stack.activation)
+            return kernels.run_mlp(x, layers, activation, *self._kernel_parameters())
+        x = self.stack.activation(self.input(x))
+        x = self.stack(x, closed)
+        return self.classifier(x)  # type: ignore[no-any-return]
 
     def backward_cross_entropy(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-        """Backpropagate `scale` times the sum of a batch's cross-entropies for classes y: a training step's core.
+        """Backpropagate `scale` times the summed cross-entropy of a batch for classes y: the core of a training step.
 
         Returns:
             The sum and the logits.
         """
         self._check(x, ())
-        found = None
-        if type(self) is MLP and not is_watched(self):
-            found = self.stack.descend(self.input, self.classifier, x.flatten(1), y, scale)
-        if found is None:
-            logits = self(x)
-            loss = F.cross_entropy(logits.float(), y, reduction="sum")
-            loss.backward(loss.new_tensor(scale))
-            found = loss.detach(), logits.detach()
-        return found
+        if self._can_backpropagate_fused(x):
+            return self._backpropagate_fused(x, y, scale)
+        logits = self(x)
+        loss = F.cross_entropy(logits.float(), y, reduction="sum")
+        loss.backward(loss.new_tensor(scale))
+        return loss.detach(), logits.detach()
+
+    def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
+        """Whether kernels can run the whole network; they keep all activations, and need an open layer."""
+        stack = self.stack
+        if stack.recompute or len(set(closed)) == stack.depth:
+            return False
+        return kernels.can_run_mlp(stack.backend, stack.activations, x, self.input, stack, self.classifier)
+
+    def _can_backpropagate_fused(self, x: Tensor) -> bool:
+        """Whether autograd would do nothing else: `forward` is that of this class, and nothing has hooks."""
+        return (
+            type(self) is MLP
+            and not kernels.has_hooks(self)
+            and self._can_run_fused(x.flatten(1))
+            and kernels.can_set_gradients(self._kernel_parameters())
+        )
+
+    def _backpropagate_fused(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        """The loss and the logits; gradients are assigned without autograd, which takes as long as several layers."""
+        layers, activation = kernels.open_layers(self.stack.depth), activation_name(self.stack.activation)
+        parameters = self._kernel_parameters()
+        loss, logits, gradients = kernels.backward_cross_entropy(
+            x.flatten(1), y, scale, layers, activation, *parameters
+        )
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        return loss, logits
+
+    def _kernel_parameters(self) -> tuple[Tensor, ...]:
+        """All parameters, in the order that kernels take them."""
+        modules = self.stack, self.input, self.classifier
+        return tuple(parameter for module in modules for parameter in (module.weight, module.bias))

@@ -1,4 +1,4 @@
-"""What every named network has: its configuration, numbered highway layers, and a classifier."""
+"""The base class of networks: a configuration, numbered highway layers, and a classifier."""
 
 from collections.abc import Collection
 from typing import Any
@@ -9,11 +9,11 @@ from verydeep.errors import UserError
 
 
 class Network(nn.Module):
-    """A network made from a configuration, so that it can be saved, created again and changed as a description.
+    """A network built from a configuration, so that it can be saved, rebuilt, and changed by changing its description.
 
     Attributes:
         config: The frozen dataclass it was built from.
-        classifier: The last linear layer; None where the network ends in global pooling.
+        classifier: The last linear layer; None if the network ends in global pooling.
     """
 
     config: Any
@@ -24,8 +24,8 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def checkpoint_activations(self) -> None:
-        """From now on keep few activations and compute the others again in the backward pass."""
-        raise UserError(f"a {type(self).__name__} cannot recompute activations")
+        """From now on, keep few activations and recompute the others in the backward pass."""
+        raise UserError(f"{type(self).__name__} cannot recompute activations")
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ class Network(nn.Module):
 
     @property
     def highway_depth(self) -> int:
-        """How many highway layers there are to close."""
+        """The number of highway layers that can be closed."""
         raise NotImplementedError
 
     def _check(self, x: Tensor, closed: Collection[int]) -> None:

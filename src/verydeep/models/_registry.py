@@ -1,4 +1,4 @@
-"""Networks by name."""
+"""Networks by name: creating, listing and counting them."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -9,22 +9,21 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import unknown
-from verydeep.models._cards import CARDS, Card
 from verydeep.models._conv import ConvNet
-from verydeep.models._layers import ConvConfig, with_dropout
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
-from verydeep.models._networks import NETWORKS, Config
 from verydeep.models._residual import ResidualConfig, ResidualNet
+from verydeep.models._spec import ConvConfig, with_dropout
+from verydeep.models._zoo import CARDS, NETWORKS, Card, Config
 
 
-def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - whatever the network's config has
-    """A network by name, freshly initialised, e.g. `create_model("highway-mlp", depth=100)`.
+def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - fields of the configuration
+    """Create a named network with new weights, e.g. `create_model("highway-mlp", depth=100)`.
 
     Args:
         name: One of `list_models()`.
         **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...; for
-            convolutional networks also `dropout`, a factor on the network's own rates.
+            convolutional networks also `dropout`, a factor on the rates of the network.
     """
     if name not in NETWORKS:
         raise unknown("model", name, NETWORKS)
@@ -35,7 +34,7 @@ def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - what
 
 
 def build(config: Config) -> Network:
-    """The network that a configuration describes."""
+    """Build the network that a configuration describes."""
     match config:
         case MLPConfig():
             return MLP(config)
@@ -50,12 +49,12 @@ CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo(Card):
-    """A network's card with its size, counted on the network itself.
+    """The card of a network with its size, counted on the network itself.
 
     Attributes:
-        layers: Layers with weights; for fully connected networks the hidden ones, as the paper counts them.
-        parameters: Trainable parameters.
-        multiply_adds: Multiply-adds of the products for one sample.
+        layers: Number of layers with weights; of fully connected networks the hidden ones, as the paper counts them.
+        parameters: Number of trainable parameters.
+        multiply_adds: Number of multiply-adds per sample in matrix products and convolutions.
     """
 
     layers: int
@@ -64,12 +63,12 @@ class ModelInfo(Card):
 
 
 def list_models() -> list[ModelInfo]:
-    """Every named network with its variants that the paper names, in the paper's order."""
+    """Every named network with the variants that the paper names, in the order of the paper."""
     return [describe(card) for card in CARDS]
 
 
 def describe(card: Card) -> ModelInfo:
-    """Count a network without allocating it."""
+    """Add the size of a network to its card, without allocating the network."""
     with torch.device("meta"):
         model = create_model(card.name, **card.overrides)
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
@@ -78,7 +77,7 @@ def describe(card: Card) -> ModelInfo:
 
 
 def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
-    """Multiply-adds of the model's products for one sample; of your own module, give a batch of one as `x`."""
+    """Multiply-adds per sample in matrix products and convolutions; for a module of your own, `x` is a batch of one."""
     device = next(model.parameters()).device
     if x is None:
         assert isinstance(model, Network)

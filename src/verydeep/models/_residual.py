@@ -1,4 +1,4 @@
-"""The 110-layer pair of 2025: a residual network (He et al. 2015) and a highway network built like it."""
+"""The 110-layer networks of Srivastava 2025: a residual network (He et al. 2015) and a highway network like it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class ResidualConfig:
     """A stem, three stages of blocks of two 3x3 convolutions, global average pooling, a linear classifier.
 
     Attributes:
-        kind: What joins a block to its input: a highway's gate, or the residual network's sum.
-        blocks: Blocks of every stage, or a number for each.
-        stem: Feature maps of the first convolution.
-        widths: Feature maps of the three stages.
+        kind: How a block is combined with its input: by a transform gate ("highway") or by a sum ("residual").
+        blocks: Number of blocks per stage, one for all stages or one for each.
+        stem: Number of feature maps of the first convolution.
+        widths: Numbers of feature maps of the stages.
         input_shape: `(channels, height, width)`.
         classes: Number of outputs.
-        gate_bias: Bias of the batch normalisation that ends each transform gate.
+        gate_bias: Initial bias of the batch normalisation at the end of each transform gate.
     """
 
     kind: Literal["highway", "residual"]
@@ -37,25 +37,25 @@ class ResidualConfig:
     gate_bias: float = -6.0
 
     def __post_init__(self) -> None:
-        least = self.blocks if isinstance(self.blocks, int) else 1  # a stage may have lost all of its own
+        least = self.blocks if isinstance(self.blocks, int) else 1  # pruning may have removed all blocks of a stage
         if min(least, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
-            raise UserError("every size of a residual network must be at least 1, and input_shape have three parts")
+            raise UserError("sizes of a residual network must be at least 1, and input_shape must have three parts")
         if len(self.stages) != len(self.widths) or min(self.stages) < 0:
-            raise UserError(f"blocks must be a number for each of the {len(self.widths)} stages, got {self.blocks}")
+            raise UserError(f"blocks must have a number for each of the {len(self.widths)} stages, got {self.blocks}")
 
     @property
     def stages(self) -> tuple[int, ...]:
-        """Blocks of each stage."""
+        """The number of blocks of each stage."""
         return (self.blocks,) * len(self.widths) if isinstance(self.blocks, int) else self.blocks
 
     @property
     def depth(self) -> int:
-        """Layers with weights, the projections of x not counted."""
+        """The number of layers with weights, without the projections of x."""
         return 2 + 2 * sum(self.stages)
 
 
 class ResidualNet(Network):
-    """Built from a `ResidualConfig`."""
+    """A residual or highway network, built from a `ResidualConfig`."""
 
     classifier: nn.Linear
 
@@ -95,7 +95,7 @@ class ResidualNet(Network):
 
 
 class Residual(nn.Module):
-    """`relu(H(x) + x)`, the skip connection of the residual network, x padded with zeros where the width grows."""
+    """`relu(H(x) + x)`, a block of the residual network; x is padded with zeros if the width grows."""
 
     def __init__(self, block: nn.Module, width: int, stride: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def _block(config: ResidualConfig, channels: int, width: int, stride: int) -> nn
     gate = nn.Sequential(*transform(), nn.Sigmoid())
     block = nn.Sequential(*transform(), nn.ReLU())
     x_hat = None
-    if channels != width or stride != 1:  # the published parameter count has a learnt projection here
+    if channels != width or stride != 1:  # the published parameter count includes a learnt projection here
         x_hat = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
     return Highway(block, gate, gate_bias=config.gate_bias, resize=x_hat)
 

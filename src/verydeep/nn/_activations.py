@@ -1,4 +1,4 @@
-"""Activation functions by name, and the names whose weights want He's initialisation."""
+"""Activation functions by name, and those whose weights are initialised by He's scheme."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "leakyrelu", "mish", "prelu
 
 
 def resolve_activation(activation: str | Activation) -> Activation:
-    """The function behind a name; a callable (a module too) is taken as it is."""
+    """The function of a name; a callable, such as a module, is returned as it is."""
     if isinstance(activation, str):
         if activation not in ACTIVATIONS:
             raise unknown("activation", activation, ACTIVATIONS)
@@ -44,13 +44,8 @@ def resolve_activation(activation: str | Activation) -> Activation:
     return activation
 
 
-def is_tanh_or_relu(activation: Activation) -> bool:
-    """Whether it is one of those that kernels know: torch's own function, and not another of that name."""
-    return any(activation is known for known in (torch.tanh, torch.relu, F.tanh, F.relu))
-
-
 def activation_name(activation: Activation) -> str:
-    """The name a resolved activation goes by, or the callable's own."""
+    """The name of a resolved activation, or the name of the callable itself."""
     if (name := _NAMES.get(id(activation))) is not None:
         return name
     return getattr(activation, "__name__", type(activation).__name__)

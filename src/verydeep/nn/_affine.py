@@ -1,4 +1,4 @@
-"""Highway layers whose H, T and C are affine maps of one kind, evaluated together by one matrix product."""
+"""Highway layers whose H, T and C are affine maps of one kind, computed together in one matrix product."""
 
 from collections.abc import Callable
 from typing import ClassVar, Literal
@@ -8,22 +8,22 @@ from torch import Tensor, nn
 
 from verydeep import kernels
 from verydeep.errors import unknown
-from verydeep.nn._activations import Activation, activation_name, is_tanh_or_relu, resolve_activation
-from verydeep.nn._backend import Backend, check_backend, is_fused
+from verydeep.kernels import Backend
+from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._init import init_weight
 from verydeep.nn._layer import HighwayLayer
+from verydeep.nn.functional import highway
 
 Affine = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 Carry = Literal["coupled", "independent"]
 CARRIES = ("coupled", "independent")
-_WORTH = 2**15  # numbers in a layer's output from which on the fused kernels' calls cost less than they save
 
 
 class AffineHighway(HighwayLayer):
     """H = activation(W_H x + b_H), T = gate_activation(W_T x + b_T), and the same form for an independent C.
 
-    `block`, `gate` and `carry` are ordinary modules and own their parameters (so `state_dict` says block.weight,
-    gate.bias, ...); their weights are joined for the product and its result is divided again.
+    `block`, `gate` and `carry` are ordinary modules with their own parameters (the keys of `state_dict` are
+    block.weight, gate.bias, ...). Their weights are concatenated for the product, whose result is split again.
     """
 
     block_dim: ClassVar[int]  # the dimension of blocks or feature maps, counted from the end
@@ -42,7 +42,7 @@ class AffineHighway(HighwayLayer):
         super().__init__()
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
-        check_backend(backend)
+        kernels.check_backend(backend)
         self.activation = resolve_activation(activation)
         self.gate_activation = resolve_activation(gate_activation)
         self.initial_gate_bias = gate_bias
@@ -54,7 +54,7 @@ class AffineHighway(HighwayLayer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initial weights for all maps alike, zero for the block's bias, constants for the gates'."""
+        """Initialise the weights of all maps alike, the block bias with zero and gate biases with their constants."""
         for module in self.maps():
             fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
             init_weight(module.weight, fan_in, fan_out, self.activation, self.init)
@@ -65,7 +65,7 @@ class AffineHighway(HighwayLayer):
 
     @property
     def gate_bias(self) -> Tensor:
-        """The transform gates' biases, one a block; assign a number or a tensor to set them."""
+        """The biases of the transform gates, one per block; assign a number or a tensor to set them."""
         return _bias(self.gate).detach()
 
     @gate_bias.setter
@@ -76,18 +76,20 @@ class AffineHighway(HighwayLayer):
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:
         """The block output; a closed layer (all transform gates 0) copies its input."""
         x_hat = self.x_hat(x)
-        if closed or not self._is_fused(x, x_hat):
-            return super().forward(x, closed)
-        return self._fused(x, x_hat)
+        if closed:
+            return x_hat
+        if self._can_run_fused(x, x_hat):
+            return self._fused(x, x_hat)
+        return highway(x_hat, *self.transforms(x))
 
-    def _is_fused(self, x: Tensor, x_hat: Tensor) -> bool:
-        known = is_tanh_or_relu(self.activation) and self.gate_activation is torch.sigmoid
-        return is_fused(self.backend, known, [x_hat, x, self.block.weight, self.gate.weight], _WORTH)
+    def _can_run_fused(self, x: Tensor, x_hat: Tensor) -> bool:
+        activations, weights = (self.activation, self.gate_activation), (self.block.weight, self.gate.weight)
+        return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
-        """Everything behind the affine maps in one operation."""
+        """The affine maps, and everything after them in one operation."""
         z = self._affine(x, self.joint_weight(), self.joint_bias())
-        y: Tensor = kernels.gate(z, x_hat, len(self.maps()), self.block_dim, activation_name(self.activation))
+        y: Tensor = kernels.highway_gate(z, x_hat, len(self.maps()), self.block_dim, activation_name(self.activation))
         return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -99,11 +101,11 @@ class AffineHighway(HighwayLayer):
         raise NotImplementedError
 
     def joint_weight(self) -> Tensor:
-        """The weights of H, T and an independent C below each other."""
+        """The weights of H, T and an independent C, concatenated."""
         return torch.cat([module.weight for module in self.maps()])
 
     def joint_bias(self) -> Tensor:
-        """The biases of H, T and an independent C, one after the other."""
+        """The biases of H, T and an independent C, concatenated."""
         return torch.cat([_bias(module) for module in self.maps()])
 
     def maps(self) -> list[Affine]:

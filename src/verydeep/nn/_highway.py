@@ -1,4 +1,4 @@
-"""The highway around any modules (Equation 2 of the paper, H, T and C of any form)."""
+"""The highway layer around arbitrary modules: Equation 2 of the paper with H, T and C of any form."""
 
 from collections.abc import Callable
 
@@ -12,15 +12,15 @@ from verydeep.nn._layer import HighwayLayer
 class Highway(HighwayLayer):
     """`y = H(x) * T(x) + x * C(x)` for any modules H, T and C: linear, convolutional, recurrent, attention, your own.
 
-    A module that returns a tuple (`nn.GRU`, ...) gives its first item; `nn.MultiheadAttention` attends x to itself.
+    If a module returns a tuple (`nn.GRU`, ...), its first item is used; `nn.MultiheadAttention` attends from x to x.
 
     Args:
         block: H, the transform of x.
         gate: T, the transform gate with its non-linearity, e.g. `nn.Sequential(nn.Linear(50, 50), nn.Sigmoid())`.
-            Its output may broadcast against H's: one gate a sample or a feature map.
-        carry: C, the carry gate; 1 - T unless given.
-        gate_bias: Set the bias of the gate's last layer that has one to this value.
-        resize: Makes x-hat of x where H changes its shape, e.g. `functools.partial(functional.resize, width=100)`.
+            Its output may broadcast against that of H: one gate per sample or per feature map.
+        carry: C, the carry gate; 1 - T by default.
+        gate_bias: A value for the bias of the gate's last layer that has one.
+        resize: Computes x-hat from x if H changes its shape, e.g. `functools.partial(functional.resize, width=100)`.
     """
 
     def __init__(
@@ -83,6 +83,6 @@ def _check(part: str, value: Tensor, shape: torch.Size, *, broadcast: bool) -> N
     fits = len(have) == len(want) and all(a == b or (broadcast and a == 1) for a, b in zip(have, want, strict=True))
     if not fits:
         raise UserError(
-            f"Highway: the {part} gave shape {have} where x has {want}, and a highway needs them equal; give "
-            f"resize=... to carry an x-hat of shape {have}, or change the shape by a plain layer in front"
+            f"Highway: the {part} gave shape {have} where x has {want}, and a highway needs them equal; use "
+            f"resize=... to carry an x-hat of shape {have}, or change the shape with a plain layer in front"
         )

@@ -1,4 +1,4 @@
-"""The stack of fully connected highway layers: the highway networks of Section 3.1, at any depth."""
+"""The stack of fully connected highway layers: the highway networks of Section 3.1, of any depth."""
 
 from collections.abc import Collection, Sequence
 from typing import Self
@@ -9,27 +9,26 @@ from torch import Tensor
 
 from verydeep import kernels
 from verydeep.errors import UserError, unknown
+from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._affine import CARRIES, Carry
-from verydeep.nn._backend import Backend
-from verydeep.nn._fused_stack import FusedStack, layer_numbers
+from verydeep.nn._highway_linear import HighwayLinear
 from verydeep.nn._layer import Trace, closed_trace, open_trace
-from verydeep.nn._linear import HighwayLinear
-from verydeep.nn._stack import common_width, copy_parameter
+from verydeep.nn._stack import FeedForwardStack, common_width, copy_parameter
 from verydeep.nn.functional import highway
 
 
-class HighwayStack(FusedStack):
+class HighwayStack(FeedForwardStack):
     """`depth` highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2).
 
     Args:
-        width: Number of blocks of every layer.
+        width: Number of blocks per layer.
         depth: Number of layers, 1 to 10,000 and more.
-        activation: Of the block states: a name ("tanh", "relu", ...) or a callable.
+        activation: The activation of the block states: a name ("tanh", "relu", ...) or a callable.
         gate_bias: Initial bias of all transform gates; see `suggest_gate_bias`.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
-        gate_activation: Of the gates; maps to between 0 and 1.
-        carry_bias: Initial bias of independent carry gates; -gate_bias unless given.
+        gate_activation: The activation of the gates, with values between 0 and 1.
+        carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
         backend: "auto", "fused" (an error where that is not possible) or "reference".
     """
@@ -57,15 +56,29 @@ class HighwayStack(FusedStack):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initial weights for all maps alike, zero for the blocks' biases, constants for the gates'."""
+        """Initialise the weights of all maps alike, block biases with zero and gate biases with their constants."""
         super().reset_parameters()
         with torch.no_grad():
             self.bias[:, self.width : 2 * self.width] = self.initial_gate_bias
             self.bias[:, 2 * self.width :] = self.initial_carry_bias
 
+    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Equation 2: `y = H(x) * T(x) + x * C(x)`, where C = 1 - T if the gates are coupled (Equation 3)."""
+        h, t, c = self._transforms(x, weight, bias)
+        return highway(x, h, t, c)
+
+    def _transforms(self, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """H(x), T(x) and C(x), from one product for all of them; C is None if it is 1 - T."""
+        h, t, *c = F.linear(x, weight, bias).chunk(self.maps, -1)
+        return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
+
+    @property
+    def activations(self) -> kernels.Activations:
+        return self.activation, self.gate_activation
+
     @property
     def gate_bias(self) -> Tensor:
-        """The transform gates' biases, `(layer, block)`; assign a number or a tensor to set them."""
+        """The biases of the transform gates, `(layer, block)`; assign a number or a tensor to set them."""
         return self.bias.detach()[:, self.width : 2 * self.width]
 
     @gate_bias.setter
@@ -74,21 +87,21 @@ class HighwayStack(FusedStack):
 
     @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
-        """What every layer does with x, each item `(layer, batch, block)`, to look at: without gradients.
+        """The h, t, c and y of every layer for x, each `(layer, batch, block)`, without gradients.
 
-        Nothing is kept in the stack.
+        Nothing is stored in the stack.
         """
         self._check(x, closed)
-        if x.dim() == 2 and len(closed) < self.depth and self._fused(x):
+        if x.dim() == 2 and len(closed) < self.depth and self._can_run_fused(x):
             return self._fused_trace(x, closed)
         rows = []
-        for layer, (weight, bias) in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+        for layer, (weight, bias) in enumerate(self._layer_parameters()):
             rows.append(closed_trace(x) if layer in closed else open_trace(x, *self._transforms(x, weight, bias)))
             x = rows[-1].y
         return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
 
     def _fused_trace(self, x: Tensor, closed: Collection[int]) -> Trace:
-        layers = layer_numbers(tuple(layer for layer in range(self.depth) if layer not in closed))
+        layers = kernels.open_layers(self.depth, closed)
         name = activation_name(self.activation)
         _x, h, t, *c, y = kernels.trace_stack(x.contiguous(), self.weight, self.bias, layers, name)
         carry = c[0] if c else 1 - t
@@ -103,21 +116,11 @@ class HighwayStack(FusedStack):
             carried,
         )
 
-    def _fusible(self) -> bool:
-        return super()._fusible() and self.gate_activation is torch.sigmoid
-
-    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return highway(x, *self._transforms(x, weight, bias))
-
-    def _transforms(self, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        h, t, *c = F.linear(x, weight, bias).chunk(self.maps, -1)
-        return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
-
     def to_layers(self) -> list[HighwayLinear]:
-        """Single layers with equal weights."""
+        """Single layers with copies of the weights."""
         layers = []
         for weight, bias in zip(self.weight, self.bias, strict=True):
-            with torch.device("meta"):  # no random numbers are drawn for weights that are replaced at once
+            with torch.device("meta"):  # draws no random numbers for weights that are replaced anyway
                 layer = HighwayLinear(
                     self.width,
                     self.activation,
@@ -134,7 +137,7 @@ class HighwayStack(FusedStack):
 
     @classmethod
     def from_layers(cls, layers: Sequence[HighwayLinear]) -> Self:
-        """A stack with the weights of single layers, all of one width, activation and kind of carry."""
+        """A stack with copies of the weights of single layers of one width, activation and kind of carry."""
         width = common_width([(layer.width, layer.out_width) for layer in layers])
         kinds = {(layer.activation, layer.gate_activation, layer.carry is None) for layer in layers}
         if len(kinds) > 1:

@@ -17,9 +17,9 @@ SCHEMES = ("auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform")
 
 
 def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Activation, scheme: str = "auto") -> None:
-    """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for everything else.
+    """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for all other activations.
 
-    The fans are given, not read from the shape, so that stacked weights are filled in one call.
+    The fans are arguments and not read from the shape, so that stacked weights are filled in one call.
     """
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
@@ -35,15 +35,16 @@ def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Act
 
 
 def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> float:
-    """A gate bias to start from for a highway network of `depth` layers.
+    """An initial gate bias for a highway network of `depth` layers.
 
-    Sources: the paper's guideline for convolutional networks, -1, -2 and -3 at depth 10, 20 and 30 (Section 2.2); for
-    fully connected ones, the best 50-layer networks of Section 4, -2 on MNIST and -4 on CIFAR-100, of which this takes
-    the second, because it carries further. For other depths the paper says nothing: this keeps the expected number of
-    open layers, depth * sigmoid(bias), where it is at the known depth, which gives -7 for 1000 fully connected layers.
-    The result lies between -1 and -10, the range of the paper's search; it is a start, and best treated as a
-    hyperparameter. That number, 0.9 for fully connected networks, is within what did well in our own search at 10 to
-    100 layers (results/fig1): 0.03 to 3 open layers; with more hardly anything was good.
+    Convolutional networks follow the paper's guideline: -1, -2 and -3 at depth 10, 20 and 30 (Section 2.2). For fully
+    connected networks, the best 50-layer networks of Section 4 have -2 on MNIST and -4 on CIFAR-100; this takes the
+    second, which carries further. The paper gives no other depths. For those, the expected number of open layers,
+    depth * sigmoid(bias), stays what it is at the known depth, which gives -7 for 1000 fully connected layers. The
+    result lies between -1 and -10, the range of the paper's search. It is best treated as a hyperparameter.
+
+    For fully connected networks this means 0.9 open layers. In our own search at 10 to 100 layers (results/fig1), 0.03
+    to 3 open layers did well, and hardly any network with more.
     """
     if depth < 1:
         raise UserError(f"depth must be at least 1, got {depth}")

@@ -1,4 +1,4 @@
-"""What every highway layer has in common: Equation 2, closing, and a look inside."""
+"""The base class of highway layers: Equation 2, closing, and tracing."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from verydeep.nn.functional import highway
 
 
 class Trace(NamedTuple):
-    """What happened inside a highway layer (or, with a leading layer dimension, a stack of them) for one input."""
+    """The values inside a highway layer for one input; those of a stack have a leading layer dimension."""
 
     h: Tensor  # block state
     t: Tensor  # transform gate output
@@ -18,14 +18,14 @@ class Trace(NamedTuple):
 
 
 class HighwayLayer(nn.Module):
-    """Base of the single layers. A subclass says what H, T and C are; this class says what is done with them."""
+    """Base class of single layers. A subclass defines H, T and C; this class combines them."""
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """H(x), T(x) and C(x), the last None when it is 1 - T(x)."""
+        """H(x), T(x) and C(x); C is None if it is 1 - T(x)."""
         raise NotImplementedError
 
     def x_hat(self, x: Tensor) -> Tensor:
-        """What is carried: x itself, or x with the width of the output where the layer changes it."""
+        """The carried tensor: x itself, or x with the width of the output if the layer changes it."""
         return x
 
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:
@@ -35,13 +35,13 @@ class HighwayLayer(nn.Module):
         return highway(*self._parts(x))
 
     def trace(self, x: Tensor, closed: bool = False) -> Trace:
-        """The block output together with what it was made of. Nothing is kept in the layer."""
+        """The block output together with h, t and c. Nothing is stored in the layer."""
         if closed:
             return closed_trace(self.x_hat(x))
         return open_trace(*self._parts(x))
 
     def _parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """What is carried, then H, T and C."""
+        """The carried tensor, then H, T and C."""
         return self.x_hat(x), *self.transforms(x)
 
 
@@ -51,5 +51,5 @@ def open_trace(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None) -> Trace:
 
 
 def closed_trace(x: Tensor) -> Trace:
-    """The trace of a closed layer: gates 0, everything carried, and no block state computed (zeros)."""
+    """The trace of a closed layer: gates are 0, x is carried, and the block state is not computed (zeros)."""
     return Trace(torch.zeros_like(x), torch.zeros_like(x), torch.ones_like(x), x)

@@ -12,20 +12,20 @@ from verydeep.nn._stack import Stack
 
 
 class LSTMHighway(Stack):
-    """`depth` layers that hand on a cell state through input, forget and output gates, each with its own weights.
+    """`depth` layers that pass on a cell state through input, forget and output gates, each with its own weights.
 
     With i, f, o the gates and g the block state, all computed from the layer's input x:
 
         cell = f * cell + i * g
         y = o * activation(cell)
 
-    where f and i play the parts of the carry and the transform gate. The first layer finds x in the cell. The paper
-    gives no formulas for this design; these are the LSTM's, with depth in the place of time.
+    where f acts as the carry gate and i as the transform gate. The cell of the first layer is x. The paper gives no
+    formulas for this design; these are those of the LSTM, with depth in place of time.
 
     Args:
-        width: Number of blocks of every layer.
+        width: Number of blocks per layer.
         depth: Number of layers.
-        activation: Of the block state and of the cell's output.
+        activation: The activation of the block state and of the cell's output.
         gate_bias: Initial bias of the input gates; the forget gates get -gate_bias, so that cells are carried.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
     """
@@ -44,7 +44,7 @@ class LSTMHighway(Stack):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initial weights for all maps alike; gates biased to carry the cell, and otherwise zero."""
+        """Initialise the weights of all maps alike; input and forget gates are biased to carry the cell."""
         super().reset_parameters()
         with torch.no_grad():
             _, i, f, _ = self.bias.chunk(4, -1)
@@ -53,24 +53,24 @@ class LSTMHighway(Stack):
 
     @property
     def gate_bias(self) -> Tensor:
-        """The input gates' biases, `(layer, block)`."""
+        """The biases of the input gates, `(layer, block)`."""
         return self.bias.detach()[:, self.width : 2 * self.width]
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        """The block outputs of the last layer; closed layers hand on cell and output as they are."""
+        """The block outputs of the last layer; closed layers pass on cell and output unchanged."""
         self._check(x, closed)
         cell = x
-        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+        for layer, parameters in enumerate(self._layer_parameters()):
             if layer not in closed:
                 cell, trace = self._step(cell, x, *parameters)
                 x = trace.y
         return x
 
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
-        """What every layer does with x, each item `(layer, batch, block)`: t the input gates, c the forget gates."""
+        """The trace of every layer, each item `(layer, batch, block)`; t are the input gates, c the forget gates."""
         self._check(x, closed)
         cell, rows = x, []
-        for layer, parameters in enumerate(zip(self.weight.unbind(), self.bias.unbind(), strict=True)):
+        for layer, parameters in enumerate(self._layer_parameters()):
             if layer in closed:
                 rows.append(closed_trace(x))
             else:

@@ -1,4 +1,4 @@
-"""Maxout (Goodfellow et al. 2013), the activation of the FitNets that the paper compares with."""
+"""Maxout (Goodfellow et al. 2013), the activation of the FitNets in the paper's Table 2."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ class Maxout(nn.Module):
     """The largest of `pieces` neighbouring units or feature maps, e.g. after `nn.Conv2d(16, 2 * 32, 3)`.
 
     Args:
-        pieces: How many linear pieces compete for each output.
+        pieces: Number of linear pieces per output.
         dim: The dimension of units or feature maps.
     """
 
@@ -21,7 +21,7 @@ class Maxout(nn.Module):
         self.pieces, self.dim = pieces, dim
 
     def forward(self, x: Tensor) -> Tensor:
-        """A `pieces`-th of the units or maps of x."""
+        """The maximum of each group of pieces: 1 / `pieces` of the units or maps of x."""
         dim = self.dim % x.dim()
         if x.shape[dim] % self.pieces:
             raise UserError(

@@ -1,4 +1,4 @@
-"""The stack of plain fully connected layers: the networks highways are compared with in Section 3.1."""
+"""The stack of plain fully connected layers: the networks that Section 3.1 compares with highway networks."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -7,17 +7,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation
-from verydeep.nn._backend import Backend
-from verydeep.nn._fused_stack import FusedStack
-from verydeep.nn._stack import common_width, copy_parameter
+from verydeep.nn._stack import FeedForwardStack, common_width, copy_parameter
 
 
-class PlainStack(FusedStack):
+class PlainStack(FeedForwardStack):
     """`depth` plain layers `y = activation(W x + b)` (Equation 1).
 
     Args:
-        width: Number of units of every layer.
+        width: Number of units per layer.
         depth: Number of layers.
         activation: A name ("tanh", "relu", ...) or a callable.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
@@ -37,10 +36,11 @@ class PlainStack(FusedStack):
         self.reset_parameters()
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Equation 1: `y = activation(W x + b)`."""
         return self.activation(F.linear(x, weight, bias))
 
     def to_layers(self) -> list[nn.Linear]:
-        """The affine maps as single layers with equal weights; the activation follows each."""
+        """The affine maps as single layers with copies of the weights; the activation is applied after each."""
         layers = [nn.Linear(self.width, self.width, device="meta") for _ in range(self.depth)]
         for layer, weight, bias in zip(layers, self.weight, self.bias, strict=True):
             layer.weight, layer.bias = copy_parameter(weight), copy_parameter(bias)
@@ -48,7 +48,7 @@ class PlainStack(FusedStack):
 
     @classmethod
     def from_layers(cls, layers: Sequence[nn.Linear], activation: str | Activation = "tanh") -> Self:
-        """A stack with the weights of single layers, all of one width."""
+        """A stack with copies of the weights of single layers, which must all have one width."""
         width = common_width([(layer.in_features, layer.out_features) for layer in layers])
         stack = cls(width, len(layers), activation)
         stack.weight = copy_parameter(torch.stack([layer.weight for layer in layers]))

@@ -1,4 +1,4 @@
-"""Activations that are computed again instead of kept: depth then costs time, not memory."""
+"""Activation checkpointing: activations are recomputed instead of kept, so depth costs time, not memory."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ Step = Callable[[Tensor], Tensor]
 def run_steps(steps: Sequence[Step], x: Tensor, recompute: bool) -> Tensor:
     """Apply the steps one after the other.
 
-    With `recompute` only the input of each segment is kept for the backward pass: n steps in segments of sqrt(n) need
-    the memory of about 2 sqrt(n) steps, and one more forward pass.
+    With `recompute`, only the input of each segment is kept for the backward pass: n steps in segments of sqrt(n) need
+    the memory of about 2 sqrt(n) steps and one more forward pass.
     """
     if not (recompute and torch.is_grad_enabled()):
         return _apply(steps, x)
@@ -29,17 +29,17 @@ def run_steps(steps: Sequence[Step], x: Tensor, recompute: bool) -> Tensor:
 
 
 def _contexts(steps: Sequence[Step]) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    return nullcontext(), _statistics_kept(steps)
+    return nullcontext(), _frozen_statistics(steps)
 
 
 @contextmanager
-def _statistics_kept(steps: Sequence[Step]) -> Iterator[None]:
-    """Batch normalisation counts a batch once, not again when it is recomputed."""
+def _frozen_statistics(steps: Sequence[Step]) -> Iterator[None]:
+    """Keep batch normalisation from counting a batch again when it is recomputed."""
     modules = [step.func if isinstance(step, partial) else step for step in steps]
     norms = [n for m in modules if isinstance(m, nn.Module) for n in m.modules() if isinstance(n, _BatchNorm)]
     before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
     for norm in norms:
-        norm.momentum = 0.0  # the running mean takes in nothing
+        norm.momentum = 0.0  # leaves the running statistics unchanged
         norm.num_batches_tracked = None
     try:
         yield

@@ -1,4 +1,4 @@
-"""Recurrent highways: several highway layers inside each time step (Zilly et al. 2017, after the paper's Section 2)."""
+"""Recurrent highway layers: several highway layers per time step (Zilly et al. 2017)."""
 
 import torch
 import torch.nn.functional as F
@@ -13,19 +13,19 @@ from verydeep.nn.functional import highway
 
 
 class RecurrentHighway(nn.Module):
-    """A recurrent layer whose step from one time to the next passes through `recurrence_depth` highway layers.
+    """A recurrent layer whose state passes through `recurrence_depth` highway layers per time step.
 
-    The state s goes through the layers of `recurrence`; the input enters in the first of them, as in the paper of
-    Zilly et al. Called like `torch.nn.GRU` with one layer: `output, h_n = layer(input, h_0)`.
+    The state s goes through the layers of `recurrence`; the input enters at the first of them, as in Zilly et al. It
+    is called like `torch.nn.GRU` with one layer: `output, h_n = layer(input, h_0)`.
 
     Args:
         input_size: Number of features of the input.
         hidden_size: Number of blocks, the size of the state.
-        recurrence_depth: Number of highway layers inside each time step.
-        activation: Of the block states: a name or a callable.
+        recurrence_depth: Number of highway layers per time step.
+        activation: The activation of the block states: a name or a callable.
         gate_bias: Initial bias of all transform gates.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
-        batch_first: Input and output are `(batch, time, feature)` instead of `(time, batch, feature)`.
+        batch_first: Whether input and output are `(batch, time, feature)` instead of `(time, batch, feature)`.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
     """
 
@@ -50,11 +50,11 @@ class RecurrentHighway(nn.Module):
         init_weight(self.input.weight, input_size, hidden_size, self.recurrence.activation, init)
 
     def forward(self, input: Tensor, h_0: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The states at all times, and the last one.
+        """The states at all time steps, and the last one.
 
         Args:
             input: `(time, batch, feature)`, `(batch, time, feature)` with batch_first, or unbatched `(time, feature)`.
-            h_0: The first state, `(1, batch, hidden)` or unbatched `(1, hidden)`; zeros unless given.
+            h_0: The initial state, `(1, batch, hidden)` or unbatched `(1, hidden)`; zeros by default.
         """
         if input.dim() not in (2, 3) or input.shape[-1] != self.input_size:
             raise UserError(
@@ -67,7 +67,7 @@ class RecurrentHighway(nn.Module):
             raise UserError(f"RecurrentHighway got h_0 of shape {tuple(h_0.shape)}: it must be {shape}")
         state = input.new_zeros(shape[1:]) if h_0 is None else h_0[0]
         states = []
-        for from_input in self.input(time_first).unbind():  # one product for all times
+        for from_input in self.input(time_first).unbind():  # one product for all time steps
             state = self._step(state, from_input)
             states.append(state)
         output = torch.stack(states)

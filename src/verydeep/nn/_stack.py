@@ -4,18 +4,23 @@ One weight tensor and one bias tensor hold all layers, so an optimiser updates a
 """
 
 from collections.abc import Collection
+from functools import partial
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 
+from verydeep import kernels
 from verydeep.errors import UserError
+from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._highway_linear import check_width
 from verydeep.nn._init import init_weight
-from verydeep.nn._linear import check_width
+from verydeep.nn._recompute import run_steps
 
 
 class Stack(nn.Module):
-    """`depth` layers of one width. A layer's affine maps (H, then T, then C) lie below each other in its matrix.
+    """`depth` layers of one width. The affine maps of a layer (H, then T, then C) are concatenated in its matrix.
 
     Attributes:
         weight: `(layer, map * block, width)`.
@@ -32,27 +37,103 @@ class Stack(nn.Module):
         self.bias = nn.Parameter(torch.empty(depth, maps * width))
 
     def reset_parameters(self) -> None:
-        """Initial weights for all maps alike; biases are zero."""
+        """Initialise the weights of all maps alike and set the biases to zero."""
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
         nn.init.zeros_(self.bias)
 
+    def _layer_parameters(self) -> list[tuple[Tensor, Tensor]]:
+        """Weight and bias of every layer; `unbind`, because indexing would make the backward pass quadratic."""
+        return list(zip(self.weight.unbind(), self.bias.unbind(), strict=True))
+
     def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> None:
         check_width(self, x, self.width)
-        self._check_closed(closed)
-        if not 0 <= first <= self.depth:
-            raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
-
-    def _check_closed(self, closed: Collection[int]) -> None:
         wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth) if closed else ()
         if wrong:
             raise UserError(f"cannot close layer {wrong[0]}: the layers are numbered 0 to {self.depth - 1}")
+        if not 0 <= first <= self.depth:
+            raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
 
     def extra_repr(self) -> str:
         return f"width={self.width}, depth={self.depth}, activation={activation_name(self.activation)}"
 
 
+class FeedForwardStack(Stack):
+    """A stack in which each layer takes the output of the one before: `x = layer(x)`, `depth` times.
+
+    `_layer` defines a layer in torch's operations. Where the fused kernels can run, one call of them computes the same.
+
+    Attributes:
+        recompute: Whether to keep the input of every sqrt(depth)-th layer only and recompute the others in the backward
+            pass: the memory of about 2 sqrt(depth) layers instead of depth, for one more forward pass.
+    """
+
+    def __init__(
+        self, width: int, depth: int, maps: int, activation: str | Activation, init: str, backend: Backend
+    ) -> None:
+        super().__init__(width, depth, maps, activation, init)
+        kernels.check_backend(backend)
+        self.backend = backend
+        self.recompute = False
+
+    @property
+    def activations(self) -> kernels.Activations:
+        """The activation of the block states, then that of the gates if there are any."""
+        return (self.activation,)
+
+    def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """The output of one layer."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
+        """The output of the last layer, given the input x of layer `first`; closed layers copy their input."""
+        self._check(x, closed, first)
+        if self._can_run_fused(x):
+            return self._fused(x, closed, first)
+        steps = [
+            partial(self._layer, weight=weight, bias=bias)
+            for layer, (weight, bias) in enumerate(self._layer_parameters())
+            if layer >= first and layer not in closed
+        ]
+        return run_steps(steps, x, self.recompute)
+
+    @torch.no_grad()
+    def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
+        """The input of every layer and the output of the last, without gradients.
+
+        Item n is the input of layer n, with which `forward` can start at `first=n`. Takes little longer than a forward
+        pass and gives the same bits.
+        """
+        self._check(x, closed)
+        if self._can_run_fused(x):
+            return self._fused_states(x, closed)
+        states = [x]
+        for layer, parameters in enumerate(self._layer_parameters()):
+            states.append(states[-1] if layer in closed else self._layer(states[-1], *parameters))
+        return states
+
+    def _can_run_fused(self, x: Tensor) -> bool:
+        return kernels.can_run_stack(self.backend, self.activations, x, self.weight, self.bias)
+
+    def _fused(self, x: Tensor, closed: Collection[int], first: int) -> Tensor:
+        layers = kernels.open_layers(self.depth, closed, first)
+        if len(layers) == 0:
+            return x
+        rows, name = x if x.dim() == 2 else x.reshape(-1, self.width), activation_name(self.activation)
+        y = kernels.run_stack(rows, self.weight, self.bias, layers, name, self.recompute)
+        return y if x.dim() == 2 else y.view(x.shape)
+
+    def _fused_states(self, x: Tensor, closed: Collection[int]) -> list[Tensor]:
+        layers = kernels.open_layers(self.depth, closed)
+        if len(layers) == 0:
+            return [x] * (self.depth + 1)
+        rows, name = x.reshape(-1, self.width), activation_name(self.activation)
+        states = kernels.stack_states(rows, self.weight, self.bias, layers, name).view(-1, *x.shape)
+        open_before = accumulate((layer not in closed for layer in range(self.depth)), initial=0)
+        return [states[count] for count in open_before]
+
+
 def copy_parameter(values: Tensor) -> nn.Parameter:
-    """A parameter of its own with these values."""
+    """A new parameter with a copy of these values."""
     return nn.Parameter(values.detach().clone())
 
 

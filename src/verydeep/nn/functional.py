@@ -13,8 +13,8 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     Args:
         x: The input of the layer.
         h: Block state, H(x).
-        t: Transform gate output, T(x), between 0 and 1; may broadcast (one gate a sample, a feature map, ...).
-        c: Carry gate output, C(x), when it is independent of t.
+        t: Transform gate output, T(x), between 0 and 1; may broadcast (one gate per sample, feature map, ...).
+        c: Carry gate output, C(x), if it is independent of t.
     """
     if c is not None:
         return h * t + x * c
@@ -23,10 +23,10 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
 
 
 def resize(x: Tensor, width: int, dim: int = -1, stride: int = 1) -> Tensor:
-    """The paper's x-hat (Section 2.1): x with another width, and sub-sampled positions, without any parameters.
+    """The paper's x-hat (Section 2.1): x with another width and sub-sampled positions, without any parameters.
 
-    A larger width appends zeros; a smaller one keeps blocks at even distances. Every dimension after `dim` (rows and
-    columns of feature maps) keeps each `stride`-th position.
+    A larger width appends zeros; a smaller one keeps evenly spaced blocks. Every dimension after `dim` (rows and
+    columns of feature maps) keeps every `stride`-th position.
     """
     dim = dim % x.dim()
     if stride > 1:

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from verydeep.nn import RecurrentHighway
-from verydeep.nn._stack import Stack
+from verydeep.nn import RecurrentHighway, Stack
 
 _STEPS, _COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # the authors': singular values end between 0.7 and 1.2
 

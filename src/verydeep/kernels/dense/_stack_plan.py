@@ -1,0 +1,60 @@
+"""How a batch is divided among threads, and how much is kept of it."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+_CHUNK = 104  # samples whose activations of one layer fit into the fastest cache at the paper's widths
+
+
+class Chunk(NamedTuple):
+    """A range of samples that go through all layers together."""
+
+    first: int
+    samples: int
+    vectors: int
+    lanes: int  # numbers per vector
+    start: int  # where the kept activations of these samples begin, in numbers
+
+    @property
+    def lead(self) -> int:
+        """The number of samples, including padding."""
+        return self.vectors * self.lanes
+
+
+class Plan(NamedTuple):
+    """How a batch is divided, and how much is kept of it for the backward pass."""
+
+    threads: tuple[tuple[Chunk, ...], ...]
+    stride: int  # numbers per sample and layer
+    kept: int  # numbers in total
+    longest: int  # samples of the longest chunk, including padding
+
+
+def kept_by_sample(width: int, maps: int, layers: int, segment: int) -> tuple[int, int]:
+    """Numbers per sample: of one layer, and kept in total.
+
+    A highway layer has x and z; a plain layer has x only, because its z is the x of the next layer.
+    """
+    layer = width if maps == 1 else width * (1 + maps)
+    if segment == 0:
+        return layer, 0
+    return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
+
+
+@lru_cache(maxsize=256)
+def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, threads: int) -> Plan:
+    """Divide a batch into chunks of whole registers, the same number for every thread."""
+    from verydeep.kernels.ir._ir import LANES
+
+    vectors = -(-batch // LANES)
+    threads = max(1, min(threads, vectors))
+    rounds = -(-vectors // (threads * (_CHUNK // LANES)))
+    stride, samples = kept_by_sample(width, maps, layers, segment)
+    chunks, done, count = [], 0, threads * rounds
+    for i in range(count):
+        upto = vectors * (i + 1) // count
+        size = min(upto * LANES, batch) - done * LANES
+        chunks.append(Chunk(done * LANES, size, upto - done, LANES, done * LANES * samples))
+        done = upto
+    groups = tuple(tuple(chunks[i : i + rounds]) for i in range(0, count, rounds))
+    return Plan(groups, stride, vectors * LANES * samples, max(chunk.lead for chunk in chunks))

@@ -1,0 +1,143 @@
+"""Whether the fused kernels can run: all rules, for the highway operation, convolutions, stacks and whole networks.
+
+Everything that kernels compute is also written in torch's operations, in the layer or network that asks here. Those
+operations define what is right and run wherever a rule says no.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.nn.modules.module import _has_any_global_hook
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from verydeep.errors import UserError, unknown
+
+Backend = Literal["auto", "fused", "reference"]
+BACKENDS = ("auto", "fused", "reference")
+Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, then those of gates
+
+_LEAST_FOR_GATE = 2**15  # numbers in a layer's output from which on its kernels save more than calling them costs
+
+
+def check_backend(backend: str) -> None:
+    """Refuse an unknown backend."""
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
+
+
+def can_run_gate(backend: Backend, activations: Activations, x_hat: Tensor, *others: Tensor) -> bool:
+    """Whether a layer's highway operation runs in kernels; with "auto", only if its output is large enough."""
+    possible = _can_run(backend, activations, x_hat, *others)
+    return possible and (backend == "fused" or x_hat.numel() >= _LEAST_FOR_GATE)  # last: symbolic during an export
+
+
+def can_run_conv(kernel_size: int, x: Tensor, x_hat: Tensor) -> bool:
+    """Whether a layer that passes `can_run_gate` runs in kernels entirely, its convolution included."""
+    return kernel_size == 3 and x_hat is x and x.dim() == 4 and x.shape[1] % _lanes() == 0
+
+
+def can_run_stack(backend: Backend, activations: Activations, x: Tensor, *parameters: Tensor) -> bool:
+    """Whether a stack of fully connected layers runs in kernels."""
+    return _can_run(backend, activations, x, *parameters)
+
+
+def can_run_mlp(
+    backend: Backend, activations: Activations, x: Tensor, input: nn.Module, stack: nn.Module, classifier: nn.Module
+) -> bool:
+    """Whether an input layer, a stack and a classifier run in kernels together; x is `(batch, input)`.
+
+    Kernels compute no gradient of x, and call no hooks of the modules.
+    """
+    if backend == "reference" or not (type(input) is type(classifier) is nn.Linear):
+        return False
+    if input.bias is None or classifier.bias is None:
+        return False
+    weight, bias = stack.weight, stack.bias
+    assert isinstance(weight, Tensor)
+    assert isinstance(bias, Tensor)
+    return (
+        _is_known(activations)
+        and _are_plain(x, weight, bias, input.weight, input.bias, classifier.weight, classifier.bias)
+        and x.dim() == 2
+        and x.shape[1] == input.in_features
+        and input.out_features == classifier.in_features == weight.shape[-1]
+        and input.in_features % _lanes() == 0
+        and not x.requires_grad
+        and not has_hooks(input, stack, classifier)
+    )
+
+
+def can_set_gradients(parameters: Sequence[Tensor]) -> bool:
+    """Whether gradients may be assigned to `.grad`: nothing to accumulate, no hooks, nothing frozen or tied."""
+    distinct = len(set(map(id, parameters))) == len(parameters)
+    return torch.is_grad_enabled() and distinct and all(map(_takes_gradient, parameters))
+
+
+def has_hooks(*modules: nn.Module) -> bool:
+    """Whether calling one of the modules does more than its class says: a hook, or a `forward` of its own."""
+    if _has_any_global_hook():
+        return True
+    for module in modules:
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+            return True
+        if "forward" in vars(module):
+            return True
+    return False
+
+
+def _can_run(backend: Backend, activations: Activations, *tensors: Tensor) -> bool:
+    """The rules that all kernels share; "fused" raises an error where they do not hold."""
+    if backend == "reference":
+        return False
+    possible = _is_known(activations) and _are_plain(*tensors)
+    if backend == "fused" and not possible:
+        raise UserError(
+            'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '
+            'exporting, autocast or torch.func; backend="auto" falls back to torch\'s operations'
+        )
+    return possible
+
+
+def _is_known(activations: Activations) -> bool:
+    """Whether there are kernels for the activations: torch's own functions, not others of the same name."""
+    block, *gates = activations
+    known = any(block is function for function in (torch.tanh, torch.relu, F.tanh, F.relu))
+    return known and all(gate is torch.sigmoid for gate in gates)
+
+
+def _are_plain(*tensors: Tensor) -> bool:
+    """Whether all are ordinary, non-empty float32 tensors on the CPU, not being traced, compiled or transformed."""
+    return not _is_transformed() and all(map(_is_plain, tensors))
+
+
+def _is_transformed() -> bool:
+    """Whether operations are seen by a compiler, exporter, tracer, autocast, torch.func or a dispatch mode."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or torch.is_autocast_enabled("cpu")
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or _get_current_dispatch_mode() is not None
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    ordinary = type(tensor) is Tensor or type(tensor) is nn.Parameter
+    return ordinary and tensor.dtype == torch.float32 and tensor.is_cpu and tensor.numel() > 0
+
+
+def _takes_gradient(parameter: Tensor) -> bool:
+    hooks = parameter._backward_hooks or parameter._post_accumulate_grad_hooks
+    return parameter.is_leaf and parameter.requires_grad and parameter.grad is None and not hooks
+
+
+def _lanes() -> int:
+    """Numbers per register; imported late, because it loads the compiler."""
+    from verydeep.kernels.ir._ir import LANES
+
+    return LANES

@@ -1,0 +1,96 @@
+"""Saving and loading networks: weights as `model.safetensors`, the architecture as `config.json`, no pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError, unknown
+from verydeep.files import read_json, write_atomic
+from verydeep.models._network import Network
+from verydeep.models._registry import CONFIGS, build
+from verydeep.models._zoo import Config
+
+FORMAT = 1  # of config.json; increased when older versions of verydeep could not read the file
+
+
+def save_pretrained(model: Network, directory: str | Path) -> None:
+    """Save a network for `from_pretrained`; each file is written atomically."""
+    if not isinstance(model, Network):
+        raise UserError(f"{type(model).__name__} is not a verydeep network; save_weights takes any module")
+    directory = Path(directory)
+    save_weights(model, directory / "model.safetensors")
+    write_atomic(directory / "config.json", json.dumps(architecture(model), indent=1) + "\n")
+
+
+def save_weights(model: nn.Module, path: str | Path) -> None:
+    """Save the parameters and buffers of a module as safetensors."""
+    write_atomic(Path(path), save(separate(model.state_dict())))
+
+
+def separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU without shared memory, which safetensors refuses; tied weights are copied."""
+    separated = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    seen: set[int] = set()
+    for name, value in separated.items():
+        storage = value.untyped_storage().data_ptr()
+        if storage in seen:
+            separated[name] = value.clone()
+        seen.add(storage)
+    return separated
+
+
+def architecture(model: Network) -> dict[str, Any]:
+    """The content of config.json for a network."""
+    return {"format": FORMAT, "architecture": type(model.config).__name__, "config": to_dict(model.config)}
+
+
+def from_pretrained(directory: str | Path) -> Network:
+    """Load a network that `save_pretrained` or a training run has saved, in evaluation mode."""
+    config = read_architecture(directory)
+    with torch.device("meta"):
+        model = build(config)
+    load_weights(model, Path(directory) / "model.safetensors")
+    return model.eval()
+
+
+def read_architecture(directory: str | Path) -> Config:
+    """Read the configuration of the network in a folder, for `build`."""
+    path = Path(directory) / "config.json"
+    saved = read_json(path, "expected a folder written by save_pretrained")
+    if saved.get("format") != FORMAT:
+        raise UserError(f"{path} is not a format-{FORMAT} model configuration; was it saved by another version?")
+    name = saved.get("architecture")
+    if not isinstance(name, str) or name not in CONFIGS:
+        raise unknown(f"architecture in {path}", name, CONFIGS)
+    return from_dict(CONFIGS[name], saved.get("config"), f"{path}: config")
+
+
+def load_weights(model: nn.Module, path: str | Path) -> None:
+    """Load weights that `save_weights` has saved; an error names those that do not fit."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    expected = model.state_dict()
+    problems = [f"missing {name}" for name in expected if name not in weights]
+    problems += [f"unknown {name}" for name in weights if name not in expected]
+    problems += [
+        f"{name} is {tuple(weights[name].shape)} instead of {tuple(expected[name].shape)}"
+        for name in expected
+        if name in weights and weights[name].shape != expected[name].shape
+    ]
+    problems += [
+        f"{name} holds {str(weights[name].dtype).removeprefix('torch.')}"
+        for name in expected
+        if name in weights and weights[name].is_floating_point() != expected[name].is_floating_point()
+    ]
+    if problems:
+        more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
+        raise UserError(f"{path} does not fit the network: {'; '.join(problems[:5])}{more}")
+    model.load_state_dict(weights, assign=any(value.is_meta for value in expected.values()))

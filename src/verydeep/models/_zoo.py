@@ -1,0 +1,143 @@
+"""The named networks: their descriptions, and cards with what was published about them.
+
+References: the networks of Srivastava, Greff & Schmidhuber 2015 ("the paper") and of its authors' published code;
+FitNets: Romero et al. 2014; Maxout: Goodfellow et al. 2013; NiN: Lin et al. 2014; All-CNN: Springenberg et al. 2014;
+ResNet: He et al. 2015. The card of a network says what was not published and had to be inferred.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from verydeep.models._mlp import MLPConfig
+from verydeep.models._residual import ResidualConfig
+from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
+
+Config = MLPConfig | ConvConfig | ResidualConfig
+
+
+def _highway_mnist(width: int) -> ConvConfig:
+    layers = (
+        *(Dropout(0.2), Conv(width, 5, padding=0), Highways((3, 3)), Pool(3, 2)),
+        *(Dropout(0.3), Highways((3, 3, 3)), Pool(3, 2)),
+        *(Dropout(0.4), Highways((3, 3, 3)), Pool(2, 2)),
+        Dropout(0.5),
+    )
+    return ConvConfig(layers, (1, 28, 28), gate_bias=-1.0, classifier_std=0.1)
+
+
+def _stages(*stages: tuple[int, tuple[int, ...]]) -> tuple[Layer, ...]:
+    """Per stage: dropout, a plain 3x3 layer that sets the width, highway layers; pooling between stages."""
+    layers: list[Layer] = []
+    for width, kernels in stages:
+        layers += [Dropout(0.2), Conv(width), Highways(kernels), Pool(2, 2)]
+    return tuple(layers[:-1])
+
+
+_TRUNK_19 = _stages((32, (3,) * 4), (80, (3,) * 5), (128, (3,) * 5))
+_NIN_HEAD = (Conv(100, 1), Pool(how="mean"), Dropout(0.2))
+_ALTERNATING = (3, 1, 3, 1, 3, 1, 3, 1, 3)
+
+
+def _fitnet(*stages: tuple[int, ...]) -> ConvConfig:
+    layers: list[Layer] = []
+    for widths in stages:
+        layers += [Dropout(0.2), *(Conv(width, pieces=2) for width in widths), Pool(2, 2)]
+    return ConvConfig((*layers[:-1], Pool(), Dense(500, pieces=2), Dropout(0.2)))
+
+
+NETWORKS: dict[str, Config] = {
+    "highway-mlp": MLPConfig("highway"),
+    "plain-mlp": MLPConfig("plain", width=71),
+    "highway-mnist-16": _highway_mnist(16),
+    "highway-mnist-32": _highway_mnist(32),
+    "fitnet-a": _fitnet((16, 16, 16), (32, 32, 32), (48, 48, 64)),
+    "fitnet-b": _fitnet((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6),
+    "highway-a": ConvConfig(
+        (*_stages((16, (3, 3)), (32, (3, 3)), (64, (3, 3))), Pool(), Dense(250), Dropout(0.2)),
+        gate_bias=-1.0,
+    ),
+    "highway-b": ConvConfig((*_TRUNK_19, Pool(), Dense(500), Dropout(0.2)), gate_bias=-2.0),
+    "highway-c": ConvConfig(
+        (*_stages((24, _ALTERNATING), (48, _ALTERNATING), (96, _ALTERNATING)), *_NIN_HEAD),
+        gate_bias=-3.0,
+    ),
+    "highway-19-nin": ConvConfig((*_TRUNK_19, *_NIN_HEAD), gate_bias=-2.0),
+    "maxout": ConvConfig(
+        (
+            *(Dropout(0.2), Conv(96, 8, padding=4, pieces=2), Pool(4, 2)),
+            *(Dropout(0.5), Conv(192, 8, padding=3, pieces=2), Pool(4, 2)),
+            *(Dropout(0.5), Conv(192, 5, padding=3, pieces=2), Pool(2, 2)),
+            *(Dropout(0.5), Dense(500, pieces=2), Dropout(0.5)),
+        ),
+    ),
+    "nin": ConvConfig(
+        (
+            *(Conv(192, 5), Conv(160, 1), Conv(96, 1), Pool(3, 2), Dropout(0.5)),
+            *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2, "mean"), Dropout(0.5)),
+            *(Conv(192, 3), Conv(192, 1), Conv(None, 1), Pool(how="mean")),
+        ),
+        classifier_std=None,
+    ),
+    "all-cnn-c": ConvConfig(
+        (
+            *(Dropout(0.2), Conv(96), Conv(96), Conv(96, stride=2)),
+            *(Dropout(0.5), Conv(192), Conv(192), Conv(192, stride=2)),
+            *(Dropout(0.5), Conv(192, padding=0), Conv(192, 1), Conv(None, 1), Pool(how="mean")),
+        ),
+        classifier_std=None,
+    ),
+    "resnet-110": ResidualConfig("residual"),
+    "highway-110": ResidualConfig("highway", widths=(14, 28, 56)),
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One row of the table of networks.
+
+    Attributes:
+        name: The name for `create_model`.
+        overrides: Arguments for `create_model` if the row is a variant of the named network.
+        dataset: The dataset on which the accuracy was measured.
+        source: Table or figure of the paper, or another publication.
+        published: Test accuracy in percent as its authors report it: the best (mean ± standard deviation), or one
+            number.
+        inferred: What was not published, and how it is built here.
+    """
+
+    name: str
+    dataset: str
+    source: str
+    published: str = ""
+    inferred: str = ""
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+_HEAD_A = "the layout: the simplest that has the published number of parameters; dropout as in the 19-layer network"
+_FITNET = "two pieces also in the fully connected layer, which gives the published count; dropout as in the highways"
+
+CARDS = (
+    *(Card("highway-mlp", "mnist", "paper, Fig. 1", overrides={"depth": d}) for d in (10, 20, 50, 100)),
+    *(Card("plain-mlp", "mnist", "paper, Fig. 1", overrides={"depth": d}) for d in (10, 20, 50, 100)),
+    Card("highway-mnist-16", "mnist", "paper, Table 1", "99.43 (99.40 ± 0.03)"),
+    Card("highway-mnist-32", "mnist", "paper, Table 1", "99.55 (99.54 ± 0.02)"),
+    Card("maxout", "cifar10", "paper, Table 2", "90.18", "the teacher: two pieces in the fully connected layer (~9M)"),
+    Card("fitnet-a", "cifar10", "paper, Table 2", "89.01", _FITNET),
+    Card("fitnet-b", "cifar10", "paper, Table 2", "91.61", _FITNET),
+    Card("highway-a", "cifar10", "paper, Table 2", "89.18", _HEAD_A),
+    Card("highway-b", "cifar10", "paper, Table 2", "92.46 (92.28 ± 0.16)", "the head: fc 500 after global max pooling"),
+    Card("highway-c", "cifar10", "paper, Table 2", "91.20", _HEAD_A),
+    Card("nin", "cifar10", "paper, Table 3", "91.19"),
+    Card("all-cnn-c", "cifar10", "paper, Table 3", "92.75"),
+    Card("highway-19-nin", "cifar10", "paper, Table 3", "92.40 (92.31 ± 0.12)"),
+    Card("highway-19-nin", "cifar100", "paper, Table 3", "67.76 (67.61 ± 0.15)", overrides={"classes": 100}),
+    Card("resnet-110", "cifar10", "Srivastava 2025", "93.75"),
+    Card(
+        "highway-110",
+        "cifar10",
+        "Srivastava 2025",
+        "93.96",
+        "a 16-map stem and learnt projections where the width changes, which give the published number of parameters; "
+        "a rectifier on the block state",
+    ),
+)

@@ -1,0 +1,113 @@
+"""Convolutional highway layers (Section 2.1 of the paper), for sequences, images and volumes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep import kernels
+from verydeep.errors import UserError
+from verydeep.kernels import Backend
+from verydeep.nn._activations import Activation, activation_name
+from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn.functional import resize
+
+
+class _HighwayConv(AffineHighway):
+    """A layer of `channels` feature maps; H and T have receptive fields of one size and keep the size of the maps.
+
+    Args:
+        channels: Number of feature maps of x.
+        kernel_size: Side of the receptive field, odd; zero-padding keeps the size of the maps.
+        activation: The activation of the block state: a name ("relu", "tanh", ...) or a callable.
+        gate_bias: Initial bias of the transform gates; see `suggest_gate_bias`.
+        carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
+        out_channels: Number of feature maps of the output if it differs from x; x is then carried as x-hat.
+        stride: Stride of the convolutions; with more than 1, a sub-sampled x-hat is carried.
+        gate_activation: The activation of the gates, with values between 0 and 1.
+        carry_bias: Initial bias of independent carry gates; -gate_bias by default.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
+    """
+
+    _module: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int = 3,
+        activation: str | Activation = "relu",
+        gate_bias: float = -1.0,
+        carry: Carry = "coupled",
+        *,
+        out_channels: int | None = None,
+        stride: int = 1,
+        gate_activation: str | Activation = "sigmoid",
+        carry_bias: float | None = None,
+        init: str = "auto",
+        backend: Backend = "auto",
+    ) -> None:
+        if kernel_size < 1 or kernel_size % 2 == 0:
+            raise UserError(f"kernel_size must be odd, so that the maps of H and T match x; got {kernel_size}")
+        out_channels = channels if out_channels is None else out_channels
+        if min(channels, out_channels, stride) < 1:
+            raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
+        make = partial(self._module, channels, out_channels, kernel_size, stride, kernel_size // 2)
+        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
+        self.channels, self.out_channels = channels, out_channels
+        self.kernel_size, self.stride = kernel_size, stride
+
+    def x_hat(self, x: Tensor) -> Tensor:
+        if x.dim() not in (-self.block_dim, 1 - self.block_dim) or x.shape[self.block_dim] != self.channels:
+            positions = ", ".join(["depth", "height", "width"][self.block_dim + 1 :])
+            raise UserError(
+                f"{type(self).__name__} of {self.channels} channels got x of shape {tuple(x.shape)}: it must be "
+                f"(batch, {self.channels}, {positions}); a plain convolution in front can change the channels"
+            )
+        return resize(x, self.out_channels, self.block_dim, self.stride)
+
+    def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return type(self)._function(x, weight, bias, self.stride, self.kernel_size // 2)
+
+    def extra_repr(self) -> str:
+        changed = f"out_channels={self.out_channels}, stride={self.stride}, "
+        return f"{self.channels}, kernel_size={self.kernel_size}, {changed}{self._describe()}"
+
+
+class HighwayConv1d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -2
+    _module = nn.Conv1d
+    _function = F.conv1d
+
+
+class HighwayConv2d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -3
+    _module = nn.Conv2d
+    _function = F.conv2d
+
+    def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
+        """The whole layer in one operation if there is a kernel for its shape.
+
+        Rounding errors are a few times those of torch's convolution, and an infinity spreads over its 6x6
+        neighbourhood.
+        """
+        if not kernels.can_run_conv(self.kernel_size, x, x_hat):
+            return super()._fused(x, x_hat)
+        weight, bias = self.joint_weight(), self.joint_bias()
+        keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
+        x = x.contiguous(memory_format=torch.channels_last)
+        y: Tensor = kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
+        return y
+
+
+class HighwayConv3d(_HighwayConv):
+    __doc__ = _HighwayConv.__doc__
+    block_dim = -4
+    _module = nn.Conv3d
+    _function = F.conv3d

@@ -1,0 +1,69 @@
+"""The fully connected highway layer (Section 2 of the paper)."""
+
+from functools import partial
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.kernels import Backend
+from verydeep.nn._activations import Activation
+from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn.functional import resize
+
+
+class HighwayLinear(AffineHighway):
+    """A layer of `width` blocks: `y = H(x) * T(x) + x * (1 - T(x))`, H and T affine with an activation.
+
+    Args:
+        width: Number of blocks, the last dimension of x.
+        activation: The activation of the block state: a name ("tanh", "relu", ...) or a callable.
+        gate_bias: Initial bias of the transform gates; the more negative, the more the layer carries at first.
+        carry: "coupled" (C = 1 - T, as in all of the paper's experiments) or "independent" (C has its own weights).
+        out_width: Number of blocks of the output if it differs; x is then carried as x-hat (`functional.resize`).
+        gate_activation: The activation of the gates, with values between 0 and 1.
+        carry_bias: Initial bias of independent carry gates; -gate_bias by default.
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        backend: "auto", "fused" (an error where that is not possible) or "reference".
+    """
+
+    block_dim = -1
+
+    def __init__(
+        self,
+        width: int,
+        activation: str | Activation = "tanh",
+        gate_bias: float = -2.0,
+        carry: Carry = "coupled",
+        *,
+        out_width: int | None = None,
+        gate_activation: str | Activation = "sigmoid",
+        carry_bias: float | None = None,
+        init: str = "auto",
+        backend: Backend = "auto",
+    ) -> None:
+        out_width = width if out_width is None else out_width
+        if min(width, out_width) < 1:
+            raise UserError(f"a highway layer needs a width of at least 1, got {min(width, out_width)}")
+        make = partial(nn.Linear, width, out_width)
+        super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
+        self.width, self.out_width = width, out_width
+
+    def x_hat(self, x: Tensor) -> Tensor:
+        check_width(self, x, self.width)
+        return resize(x, self.out_width)
+
+    def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.linear(x, weight, bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, out_width={self.out_width}, {self._describe()}"
+
+
+def check_width(module: nn.Module, x: Tensor, width: int) -> None:
+    """Raise an error if the last dimension of x is not the width of the layer."""
+    if x.dim() == 0 or x.shape[-1] != width:
+        raise UserError(
+            f"{type(module).__name__} of width {width} got x of shape {tuple(x.shape)}: its last dimension must be "
+            f"{width}; put a plain layer such as torch.nn.Linear({x.shape[-1] if x.dim() else 1}, {width}) in front"
+        )

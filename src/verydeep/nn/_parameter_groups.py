@@ -1,0 +1,45 @@
+"""Parameter groups with the settings of the authors' published code."""
+
+from typing import Any
+
+from torch import nn
+
+
+def parameter_groups(
+    model: nn.Module,
+    lr: float,
+    weight_decay: float = 0.0,
+    *,
+    bias_lr: float = 2.0,
+    classifier: nn.Module | None = None,
+    classifier_decay: float = 10.0,
+) -> list[dict[str, Any]]:
+    """Groups for a torch optimiser: weights, biases (`bias_lr` times the rate, no decay), and the classifier's weights.
+
+    Args:
+        model: Every trainable parameter of it is in exactly one group; gate biases count as biases.
+        lr: Learning rate of the weights.
+        weight_decay: Weight decay of the weights.
+        bias_lr: Factor on the learning rate of every bias.
+        classifier: The module whose weights get `classifier_decay` times the decay; `model.classifier` by default.
+        classifier_decay: Factor on the weight decay of the classifier's weights.
+    """
+    classifier = classifier or getattr(model, "classifier", None)
+    last = {id(p) for p in classifier.parameters()} if classifier is not None else set()
+    groups: dict[str, list[nn.Parameter]] = {"weights": [], "biases": [], "classifier": []}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            kind = "biases" if _is_bias(name) else "classifier" if id(parameter) in last else "weights"
+            groups[kind].append(parameter)
+    settings = {
+        "weights": {"lr": lr, "weight_decay": weight_decay},
+        "biases": {"lr": bias_lr * lr, "weight_decay": 0.0},
+        "classifier": {"lr": lr, "weight_decay": classifier_decay * weight_decay},
+    }
+    return [{"name": name, "params": groups[name]} | settings[name] for name in groups if groups[name]]
+
+
+def _is_bias(name: str) -> bool:
+    """Whether a parameter is named `bias`, or like `bias_ih_l0` of recurrent and `in_proj_bias` of attention layers."""
+    last = name.rpartition(".")[2]
+    return last == "bias" or last.startswith("bias_") or last.endswith("_bias")
