@@ -123,7 +123,7 @@ class WorkerPool:
     def _start(self) -> None:
         seconds = self.budget.seconds
         left = None if seconds is None else max(1.0, seconds - (time.monotonic() - self.began))
-        options = {
+        options: dict[str, object] = {
             "storage": self.workers.storage,
             "heartbeat": self.workers.heartbeat,
             "root": None if self.workers.root is None else str(self.workers.root),
