@@ -92,7 +92,9 @@ def test_files_that_are_no_results_are_refused_in_one_line(tmp_path: Path) -> No
         return str(error.value)
 
     assert "holds LesionStudy, which is not a GateStatistics" in problem(GateStatistics)
-    for damaged in (b"", b"nothing", whole[: len(whole) // 2]):
+    middle = whole.index(b"PK", 1) // 2  # inside the compressed data of the first array
+    changed = whole[:middle] + bytes(255 - byte for byte in whole[middle : middle + 20]) + whole[middle + 20 :]
+    for damaged in (b"", b"nothing", whole[: len(whole) // 2], changed):
         path.write_bytes(damaged)
         assert "not a result of verydeep analyze, or is damaged" in problem()
     np.savez(path, loss=np.zeros(3))

@@ -35,9 +35,9 @@ from .conftest import Write, start, wait_until
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1, said
-    return said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1, printed
+    return printed
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     searched: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", "show", str(searched), "--top", "3"]) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     best = ranked(records(open_study(searched)), maximise=True)
     values = [f"{record.value:.2%}" for record in best]
-    assert values[0] in next(line for line in said.splitlines() if "finished" in line)
-    assert said.count("finished") == 3
-    assert "5 of 5 trials ended" in said
-    assert "importance (little is certain after 5 trials): " in said
+    assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
+    assert printed.count("finished") == 3
+    assert "5 of 5 trials ended" in printed
+    assert "importance (little is certain after 5 trials): " in printed
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
     assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
@@ -110,8 +110,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     metrics = folder / "trials" / "0000" / "metrics.jsonl"
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
     process.send_signal(signal.SIGINT)
-    said = process.communicate()[1].decode()
-    assert (process.returncode, "the same command goes on" in said) == (130, True), said
+    printed = process.communicate()[1].decode()
+    assert (process.returncode, "the same command goes on" in printed) == (130, True), printed
     trained = Run.load(folder / "trials" / "0000").metrics
     assert 2 <= len(trained) < 200
     assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
@@ -131,8 +131,8 @@ def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path:
     (log,) = (folder / "workers").glob("*-0.log")
     (worker,) = [int(lock.stem.split("-")[-2]) for lock in log.parent.glob("*.lock")]
     os.kill(worker, signal.SIGTERM)
-    said = process.communicate()[1].decode()
-    assert (process.returncode, said) == (0, "")
+    printed = process.communicate()[1].decode()
+    assert (process.returncode, printed) == (0, "")
     (found,) = records(open_study(folder))
     assert (found.status, found.epochs, found.attempts) == ("finished", 200, 2)
 
@@ -333,16 +333,16 @@ def test_a_storage_that_is_down_or_none_is_named_without_its_password(
     url: str, words: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", str(write()), "--study", str(tmp_path / "study"), "--storage", url]) == 2
-    said = one_line(capsys)
-    assert words in said
-    assert "secret" not in said
+    printed = one_line(capsys)
+    assert words in printed
+    assert "secret" not in printed
 
 
 def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "worker", "--study", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
-    said = one_line(capsys)
-    assert "--storag" in said
-    assert "secret" not in said
+    printed = one_line(capsys)
+    assert "--storag" in printed
+    assert "secret" not in printed
 
 
 @pytest.mark.slow

@@ -66,6 +66,13 @@ def test_a_field_keeps_its_values_when_it_is_renamed() -> None:
     assert settings == {"ema_half_life": 1.34325, "divergence_factor": 42.4024}  # as under their former names
 
 
+def test_the_space_may_vary_what_the_file_gives_under_a_former_name(files: tuple[Path, Path]) -> None:
+    new, _ = files
+    new.write_text("explosion = 70.0\n" + new.read_text())
+    with pytest.warns(FutureWarning, match="'explosion' is now called 'divergence_factor'"):
+        assert read_search(new).train.divergence_factor == 70.0
+
+
 def test_settings_with_former_names_are_applied() -> None:
     assert with_settings(TrainConfig(), {"average": 2.0}).ema_half_life == 2.0
 

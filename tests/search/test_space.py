@@ -124,7 +124,7 @@ def test_a_wrong_file_is_refused_in_one_line(
     file = tmp_path / "bad.toml"
     file.write_text("data = {source = 'digits'}\n" + text)
     assert main(["search", str(file), "--study", str(tmp_path / "study")]) == 2
-    said = capsys.readouterr()
-    assert words in said.err
-    assert said.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "study").exists()

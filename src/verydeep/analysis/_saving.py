@@ -5,6 +5,7 @@ import json
 import types
 import typing
 import zipfile
+import zlib
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -142,8 +143,10 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         return dict(json.loads(str(arrays.pop(_HEADER)))), arrays
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; create it with verydeep analyze") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a result of verydeep analyze, or is damaged ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} is not a result of verydeep analyze, or is damaged; run the analysis again") from error
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401

@@ -10,7 +10,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_toml
 from verydeep.search._halving import Halving
-from verydeep.search._space import Space, dotted, read_space, space_tables, with_first_choices
+from verydeep.search._space import Space, dotted, read_space, space_tables, with_current_names, with_first_choices
 from verydeep.training import TrainConfig
 
 Hint = Callable[[str], None]
@@ -82,8 +82,8 @@ class SearchConfig:
 
 def read_search(path: str | Path) -> SearchConfig:
     """Read a search from a TOML file; settings under a former name are read with a warning."""
-    hints: dict[str, None] = {}  # each once, however often the file's values are read
-    config = search_config(read_toml(Path(path)), str(path), lambda line: hints.update({line: None}))
+    hints: list[str] = []
+    config = search_config(read_toml(Path(path)), str(path), hints.append)
     for line in hints:
         warnings.warn(line, FutureWarning, stacklevel=2)
     return config
@@ -95,15 +95,16 @@ def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) 
     Args:
         values: What a file or a stored study contains.
         where: What error messages call it.
-        hint: Called with one line for each setting that has a former name; perhaps more than once.
+        hint: Called with one line for each setting that has a former name.
     """
-    table, rest = values.get("search"), {key: value for key, value in values.items() if key != "search"}
+    table = values.get("search")
+    rest = with_current_names({key: value for key, value in values.items() if key != "search"}, where, hint)
     if not isinstance(table, dict):
         known = {field.name for field in fields(TrainConfig)} | {"search"}
         if wrong := [key for key in rest if key not in known]:
             raise unknown(f"key in {where}", wrong[0], known)
         raise UserError(f"{where}: there is no [search.space] table, so there is nothing to search")
-    train, filled = _base_configs(rest, table.get("space", {}), where, hint)
+    train, filled = _base_configs(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")
     space_hint = None if hint is None else lambda line: hint(f"{where}: {line}")
     space = read_space(table.get("space", {}), filled, "search.space", space_hint)
@@ -113,15 +114,13 @@ def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) 
     return config
 
 
-def _base_configs(
-    values: dict[str, Any], space: object, where: str, hint: Hint | None
-) -> tuple[TrainConfig, TrainConfig]:
+def _base_configs(values: dict[str, Any], space: object, where: str) -> tuple[TrainConfig, TrainConfig]:
     """What every trial has in common, and the same with a choice for each field that only the space gives."""
     try:
         choices = with_first_choices(values, space if isinstance(space, dict) else {})
-        filled = from_dict(TrainConfig, choices, where, hint)
+        filled = from_dict(TrainConfig, choices, where)
     except UserError:  # if the space is at fault, `read_space` reports it
-        filled = from_dict(TrainConfig, values, where, hint)
+        filled = from_dict(TrainConfig, values, where)
     try:
         return from_dict(TrainConfig, values, where), filled
     except UserError:

@@ -56,9 +56,9 @@ def records(study: Study) -> list[TrialRecord]:
     return [_record(study, trial, attempts) for trial, attempts in enumerate(study.attempts())]
 
 
-def ranked(found: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
+def ranked(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
     """Trials with a result, best first; a lower loss decides between equal accuracies, and diverged trials are last."""
-    ended = [record for record in found if record.status not in ("training", "waiting")]
+    ended = [record for record in trials if record.status not in ("training", "waiting")]
     sign = -1 if maximise else 1
 
     def place(record: TrialRecord) -> tuple[float, float, int]:
@@ -73,42 +73,42 @@ def epochs_trained(study: Study) -> int:
     return sum(map(epochs_reached, study.attempts()))
 
 
-def to_csv(found: list[TrialRecord]) -> str:
+def to_csv(trials: list[TrialRecord]) -> str:
     """One line per trial."""
-    names = sorted({name for record in found for name in record.settings})
+    names = sorted({name for record in trials for name in record.settings})
     columns = ("trial", "status", "value", "loss", "epochs", "seconds", "attempts", "worker", "run", "reason")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*columns, *names])
-    for record in found:
+    for record in trials:
         row = [getattr(record, column) for column in columns] + [record.settings.get(name) for name in names]
         writer.writerow(["" if value is None else value for value in row])
     return text.getvalue()
 
 
-def to_json(study: Study, found: list[TrialRecord]) -> str:
+def to_json(study: Study, trials: list[TrialRecord]) -> str:
     """All trials with their curves."""
     values = {
         "study": study.name,
         "metric": study.config.metric,
         "config": study.config.as_dict(),
-        "trials": [vars(record) for record in found],
+        "trials": [vars(record) for record in trials],
     }
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
 
-def scored(found: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
+def scored(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
     """The trials that importance is computed from, best first."""
-    return [record for record in ranked(found, maximise) if record.status != "failed" and record.settings]
+    return [record for record in ranked(trials, maximise) if record.status != "failed" and record.settings]
 
 
-def importance(found: list[TrialRecord], space: Space, maximise: bool) -> dict[str, float]:
+def importance(trials: list[TrialRecord], space: Space, maximise: bool) -> dict[str, float]:
     """How much each field matters, largest first, by functional ANOVA (Hutter et al. 2014); empty for very few trials.
 
     The shares add up to 1. They are computed from the ranks of the trials, because losses span decades and a diverged
     run has none: it ranks last.
     """
-    ended = scored(found, maximise)
+    ended = scored(trials, maximise)
     if len(ended) < _FEWEST or len(space) < 2:
         return {}
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances  # slow, and no worker needs it

@@ -70,18 +70,18 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
     with storage_errors(), quiet_optuna():
         name = _study_name(folder, known, store)
         try:
-            found = optuna.load_study(study_name=name, storage=store.storage)
+            loaded = optuna.load_study(study_name=name, storage=store.storage)
         except KeyError as error:
             there = ", ".join(sorted(optuna.get_all_study_names(store.storage))[:5]) or "none"
             raise UserError(
                 f"the storage has no study '{name}' (it has: {there}); --study must end with the study's name"
             ) from error
-        if "search" not in found.user_attrs:
+        if "search" not in loaded.user_attrs:
             raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another --study")
-        config = _stored_config(found)
+        config = _stored_config(loaded)
     if known is None or "name" not in known:
         _write_study_json(folder, name, storage, config)
-    return Study(name, replace(config, options=replace(config.options, trials=found.user_attrs["trials"])), store)
+    return Study(name, replace(config, options=replace(config.options, trials=loaded.user_attrs["trials"])), store)
 
 
 def _open_store(folder: Path, storage: str | None, heartbeat: int) -> Store:
