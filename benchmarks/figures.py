@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from verydeep.analysis import Findings, load_findings
 from verydeep.cli import main as verydeep
 from verydeep.config import to_dict
@@ -70,7 +68,6 @@ def record(run: Run, found: Findings) -> dict[str, Any]:
 
 
 def main() -> None:
-    torch.set_flush_denormal(True)  # as the command line does
     found = {name: look_inside(RUNS / folder) for name, folder in NETWORKS.items()}
     draw(found)
     records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}

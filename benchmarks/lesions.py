@@ -18,6 +18,7 @@ import torch
 from _result import write_result
 
 from verydeep.analysis import lesion_study
+from verydeep.cpu import cpu_settings
 from verydeep.data import Split, load_dataset
 from verydeep.errors import UserError
 from verydeep.models import Network, create_model
@@ -66,9 +67,8 @@ def passes(model: Network, data: Split, count: int) -> None:
         evaluate(model, data, world)
 
 
+@cpu_settings(threads=1)
 def main() -> None:
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
     model, (name, data) = network(), images()
     layers = model.highway_depth
     evaluate(model, Split(data.x[:2000], data.y[:2000]), ProcessGroup.join("cpu"))  # warms up

@@ -12,7 +12,7 @@ from verydeep.experiments._bench import Task, _process
 from verydeep.experiments._pair import _start
 from verydeep.experiments._tasks import _Worker
 from verydeep.processes import python_command
-from verydeep.search._process import WorkerProcess
+from verydeep.search.worker._pool import WorkerProcess
 from verydeep.training import TrainConfig
 from verydeep.training._seed_process import SeedProcess
 

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis import class_routing, gate_statistics, signal_flow
-from verydeep.analysis._moments import Moments
-from verydeep.analysis._view import View
-from verydeep.analysis._watch import Watch
+from verydeep.analysis._activity import Moments, Recorder
+from verydeep.analysis._blocks import InstrumentedModel
 from verydeep.data import Split
 from verydeep.errors import UserError
 from verydeep.models import MLP, MLPConfig, create_model
@@ -25,20 +24,19 @@ def batches(data: Split, size: int) -> list[tuple[Tensor, Tensor]]:
     return list(zip(data.x.split(size), data.y.split(size), strict=True))
 
 
-def looks(model: nn.Module, data: Split) -> list[tuple[Tensor, Tensor]]:
+def activity(model: nn.Module, data: Split) -> list[tuple[Tensor, Tensor]]:
     """Gates and block outputs of every layer for all samples at once, `(sample, block, *positions)`."""
-    view = View(model, data.x[:2])
-    watch = Watch(len(data))
+    recorder = Recorder(len(data))
     with torch.no_grad():
-        view.run(watch, data.x)
-    return [(look.t.double(), look.y.double()) for look in watch.looks]
+        InstrumentedModel(model, data.x[:2]).run(recorder, data.x)
+    return [(layer.t.double(), layer.y.double()) for layer in recorder.layers]
 
 
 @EVERY
 def test_streaming_gives_what_the_whole_set_gives(make: Make) -> None:
     model, data = shaken(make), split(53, SHAPES[make])
     found = gate_statistics(model, batches(data, 7), sample=30)
-    whole = looks(model, data)
+    whole = activity(model, data)
     assert found.samples == 53
     assert len(found.layers) == len(whole)
     for layer, (t, y) in enumerate(whole):
@@ -96,7 +94,7 @@ def test_moments_do_not_lose_digits_far_from_zero() -> None:
 
 def test_a_sample_that_is_not_there_is_refused() -> None:
     for data in (split(60), batches(split(60), 20)):
-        with pytest.raises(UserError, match="there is no sample 60: they are numbered 0 to 59"):
+        with pytest.raises(UserError, match="there is no sample 60: samples are numbered 0 to 59"):
             gate_statistics(mlp(), data, sample=60)
 
 
@@ -106,7 +104,7 @@ def test_routing_compares_the_means_of_classes(make: Make) -> None:
     found = class_routing(model, batches(data, 9), ("a", "b", "c"))
     assert found.counts.tolist() == [21, 20, 20]
     rows = []
-    for layer, (t, _) in enumerate(looks(model, data)):
+    for layer, (t, _) in enumerate(activity(model, data)):
         gates = t.flatten(2).mean(2) if t.dim() > 2 else t
         rows.append(torch.stack([gates[data.y == c].mean(0) for c in range(3)]))
         assert found.mean[layer] == pytest.approx(gates.mean(0).numpy(), rel=1e-5)
@@ -170,7 +168,7 @@ def test_an_empty_class_is_left_out() -> None:
         assert found.distance.shape == (2, 2)
     same = class_routing(model, Split(data.x, y // 2), ("a", "c"))
     assert np.array_equal(np.stack(found.difference), np.stack(same.difference))
-    with pytest.raises(UserError, match="class number 2, and there are names for 2"):
+    with pytest.raises(UserError, match="class number 2, but there are names for only 2"):
         class_routing(model, data, ("a", "b"))
 
 
@@ -214,5 +212,5 @@ def test_other_models_show_their_weights_and_frozen_ones_their_gradients() -> No
     flow = signal_flow(model.requires_grad_(False), split())
     assert flow.layers == ("1", "3")
     assert (flow.gradient > 0).all()
-    with pytest.raises(UserError, match="has no layers to look at"):
+    with pytest.raises(UserError, match="has no highway layers, linear maps or convolutions"):
         signal_flow(nn.Flatten(), split())

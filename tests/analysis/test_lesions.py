@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.analysis import depth_usage, evaluate_model, greedy_lesions, lesion_study, pair_lesions, signal_flow
-from verydeep.analysis._data import Subject
-from verydeep.analysis._lesions import Surgeon
+from verydeep.analysis._blocks import ForwardMode, InstrumentedModel
+from verydeep.analysis._data import ModelAndData
+from verydeep.analysis._lesions import LesionRunner
 from verydeep.analysis._replay import can_replay
-from verydeep.analysis._view import Pass, View
 from verydeep.data import Split
 from verydeep.errors import UserError
 from verydeep.models import create_model
@@ -26,9 +26,8 @@ EVERY = pytest.mark.parametrize("make", SHAPES)
 
 def naive(model: nn.Module, data: Split, closed: Collection[int]) -> tuple[float, float]:
     """Loss and error the long way, with gates forced to 0 from outside wherever that is possible."""
-    view = View(model, data.x[:2])
     with torch.no_grad():
-        logits = view.run(Pass(frozenset(closed)), data.x)
+        logits = InstrumentedModel(model, data.x[:2]).run(ForwardMode(frozenset(closed)), data.x)
     loss = F.cross_entropy(logits, data.y).item()
     return loss, (logits.argmax(1) != data.y).double().mean().item()
 
@@ -45,7 +44,7 @@ def test_closing_a_layer_here_is_closing_it_in_the_network(make: Make) -> None:
 def test_closing_a_layer_of_ones_own_module_copies_its_input() -> None:
     model = Own().eval()
     x = split().x
-    closed = View(model, x).run(Pass(frozenset({0})), x)
+    closed = InstrumentedModel(model, x).run(ForwardMode(frozenset({0})), x)
     model.first.forward = lambda x, closed=False: x.clone()  # type: ignore[method-assign]
     assert torch.equal(closed, model(x))
 
@@ -63,13 +62,13 @@ def test_layers_are_numbered_in_the_order_of_the_data() -> None:
 def test_reusing_the_prefix_gives_the_same_bits_as_computing_it_again(make: Make) -> None:
     model, data = shaken(make), split(50, SHAPES[make])
     with torch.no_grad():
-        assert can_replay(View(model, data.x[:2]), data.x)
-    subject = Subject.of(model, data)
-    layers = range(len(subject.view.layers))
+        assert can_replay(InstrumentedModel(model, data.x[:2]), data.x)
+    subject = ModelAndData.of(model, data)
+    layers = range(len(subject.model.layers))
     for closed in (frozenset[int](), frozenset({0})):
         candidates = [layer for layer in layers if layer not in closed]
-        quick = Surgeon(subject, reuse=True).each(closed, candidates)
-        slow = Surgeon(subject, reuse=False).each(closed, candidates)
+        quick = LesionRunner(subject, reuse=True).close_each(closed, candidates)
+        slow = LesionRunner(subject, reuse=False).close_each(closed, candidates)
         assert quick.baseline == slow.baseline
         assert np.array_equal(quick.loss, slow.loss)
         assert np.array_equal(quick.error, slow.error)
@@ -91,7 +90,7 @@ class Sly(nn.Module):
 
 def test_a_model_for_which_reuse_would_be_wrong_is_computed_the_long_way() -> None:
     model, data = Sly(), split()
-    assert not can_replay(View(model, data.x[:2]), data.x)
+    assert not can_replay(InstrumentedModel(model, data.x[:2]), data.x)
     study = lesion_study(model, data)
     assert study.baseline.loss == pytest.approx(F.cross_entropy(model(data.x), data.y).item(), rel=1e-6)
     assert study.loss[0] == pytest.approx(naive(model, data, {0})[0], rel=1e-6)
@@ -165,7 +164,7 @@ def test_batches_of_ones_own_give_what_a_split_gives() -> None:
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data.x, data.y), batch_size=7)
     expected = lesion_study(model, data)
     assert lesion_study(model, loader).loss == pytest.approx(expected.loss, rel=1e-6)
-    with pytest.raises(UserError, match="an iterator can be gone through only once"):
+    with pytest.raises(UserError, match="an iterator can only be used once"):
         lesion_study(model, iter(loader))
 
 
@@ -194,13 +193,16 @@ class Sequence(Shared):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (create_model("plain-mlp", depth=3, input_shape=(1, 6, 6)), "passes no highway layers in this MLP"),
-        (Sequence(RecurrentHighway(36, 5, batch_first=True)), "those of a RecurrentHighway cannot be seen"),
+        (create_model("plain-mlp", depth=3, input_shape=(1, 6, 6)), "this MLP applies no highway layers"),
+        (
+            Sequence(RecurrentHighway(36, 5, batch_first=True)),
+            "except inside a RecurrentHighway, which cannot be analysed",
+        ),
         (Shared(HighwayLinear(36), times=2), "'layer' is applied more than once"),
         (Tupled(HighwayStack(36, 2)), r"must return logits of shape \(batch, classes\), \(2, ...\) here; got tuple"),
         (mlp().stack, r"got x of shape \(2, 1, 6, 6\): its last dimension must be 7"),
         (nn.Sequential(nn.Linear(5, 3)), r"does not take samples of shape \(1, 6, 6\): mat1 and mat2 shapes"),
-        (create_model("highway-mlp", depth=3, input_shape=(1, 6, 6), classes=2), "class number 2, .* 0 to 1 apart"),
+        (create_model("highway-mlp", depth=3, input_shape=(1, 6, 6), classes=2), "class number 2, .* classes 0 to 1"),
     ],
 )
 def test_what_cannot_be_looked_at_is_refused_in_one_line(model: nn.Module, words: str) -> None:

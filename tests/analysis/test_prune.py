@@ -20,7 +20,7 @@ from verydeep.analysis import (
     prune_report,
     removable,
 )
-from verydeep.analysis._view import Pass, View
+from verydeep.analysis._blocks import ForwardMode, InstrumentedModel
 from verydeep.errors import UserError
 from verydeep.models import MLP, MLPConfig, Network, from_pretrained, save_pretrained
 from verydeep.nn import HighwayLayer, HighwayLinear, HighwayStack
@@ -29,8 +29,8 @@ from ._models import SHAPES, Make, Own, conv, mlp, residual, shaken, split
 
 
 def lesioned(model: nn.Module, names: list[str], x: Tensor) -> Tensor:
-    view = View(model, x[:2])
-    return view.run(Pass(frozenset(view.layers.index(name) for name in names)), x)
+    instrumented = InstrumentedModel(model, x[:2])
+    return instrumented.run(ForwardMode(frozenset(instrumented.layers.index(name) for name in names)), x)
 
 
 @pytest.mark.parametrize("make", SHAPES)
@@ -103,9 +103,9 @@ def test_a_fully_connected_network_keeps_the_layer_that_matters_most() -> None:
 @pytest.mark.parametrize(
     ("make", "remove", "words"),
     [
-        (mlp, [5], "there is no highway layer 5: they are numbered 0 to 4"),
+        (mlp, [5], "there is no highway layer 5: layers are numbered 0 to 4"),
         (mlp, ["stack.9"], "unknown highway layer 'stack.9'; did you mean"),
-        (Own, [0], "are given by name, such as"),
+        (Own, [0], "must be given by name, such as"),
         (residual, ["blocks.2"], "changes the shape and cannot be removed from a ResidualNet"),
     ],
 )

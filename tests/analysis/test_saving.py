@@ -92,18 +92,20 @@ def test_files_that_are_no_results_are_refused_in_one_line(tmp_path: Path) -> No
         return str(error.value)
 
     assert "holds LesionStudy, which is not a GateStatistics" in problem(GateStatistics)
-    for damaged in (b"", b"nothing", whole[: len(whole) // 2]):
+    middle = whole.index(b"PK", 1) // 2  # inside the compressed data of the first array
+    changed = whole[:middle] + bytes(255 - byte for byte in whole[middle : middle + 20]) + whole[middle + 20 :]
+    for damaged in (b"", b"nothing", whole[: len(whole) // 2], changed):
         path.write_bytes(damaged)
-        assert "no result of verydeep analyze, or damaged" in problem()
+        assert "not a result of verydeep analyze, or is damaged" in problem()
     np.savez(path, loss=np.zeros(3))
-    assert "no result of verydeep analyze" in problem()
+    assert "not a result of verydeep analyze" in problem()
     np.savez(path, verydeep=np.array('{"format": 9, "kind": "LesionStudy", "result": {}}'))
     assert "format 9, not 1" in problem()
     np.savez(path, verydeep=np.array('{"format": 1, "kind": "LesionStudy", "result": {}}'))
     assert "is damaged (KeyError" in problem(LesionStudy)
     path.unlink()
     assert "no such file" in problem()
-    with pytest.raises(UserError, match="int is no result"):
+    with pytest.raises(UserError, match="int is not a result"):
         save_result(3, path)
 
 

@@ -17,7 +17,7 @@ from verydeep.files import read_toml
 from verydeep.search import (
     Budget,
     Choices,
-    Record,
+    TrialRecord,
     draw,
     open_study,
     ranked,
@@ -27,6 +27,7 @@ from verydeep.search import (
     with_settings,
     work,
 )
+from verydeep.search.study._claim import claim_trial
 from verydeep.training import Run, TrainConfig
 
 from ._postgres import Server
@@ -34,9 +35,9 @@ from .conftest import Write, start, wait_until
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1, said
-    return said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1, printed
+    return printed
 
 
 @pytest.fixture
@@ -51,13 +52,13 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     searched: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", "show", str(searched), "--top", "3"]) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     best = ranked(records(open_study(searched)), maximise=True)
     values = [f"{record.value:.2%}" for record in best]
-    assert values[0] in next(line for line in said.splitlines() if "finished" in line)
-    assert said.count("finished") == 3
-    assert "5 of 5 trials ended" in said
-    assert "importance (little is certain after 5 trials): " in said
+    assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
+    assert printed.count("finished") == 3
+    assert "5 of 5 trials ended" in printed
+    assert "importance (little is certain after 5 trials): " in printed
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
     assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
@@ -109,8 +110,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     metrics = folder / "trials" / "0000" / "metrics.jsonl"
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
     process.send_signal(signal.SIGINT)
-    said = process.communicate()[1].decode()
-    assert (process.returncode, "the same command goes on" in said) == (130, True), said
+    printed = process.communicate()[1].decode()
+    assert (process.returncode, "the same command goes on" in printed) == (130, True), printed
     trained = Run.load(folder / "trials" / "0000").metrics
     assert 2 <= len(trained) < 200
     assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
@@ -130,8 +131,8 @@ def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path:
     (log,) = (folder / "workers").glob("*-0.log")
     (worker,) = [int(lock.stem.split("-")[-2]) for lock in log.parent.glob("*.lock")]
     os.kill(worker, signal.SIGTERM)
-    said = process.communicate()[1].decode()
-    assert (process.returncode, said) == (0, "")
+    printed = process.communicate()[1].decode()
+    assert (process.returncode, printed) == (0, "")
     (found,) = records(open_study(folder))
     assert (found.status, found.epochs, found.attempts) == ("finished", 200, 2)
 
@@ -162,7 +163,7 @@ def test_a_used_budget_of_epochs_asks_for_a_larger_one(
     assert main(["search", str(write(trials=3, epochs=4)), "--study", str(folder), "--budget", "2 epochs"]) == 0
     assert "a larger --budget goes on" in one_line(capsys)
     assert main(["search", str(write()), "--budget", "0h"]) == 2
-    assert "nothing can be trained in that" in one_line(capsys)
+    assert "nothing can be trained in no time" in one_line(capsys)
 
 
 def test_a_study_that_was_moved_is_the_same_study(searched: Path, write: Write) -> None:
@@ -183,7 +184,11 @@ def test_a_study_of_an_earlier_version_keeps_its_name_when_it_is_moved(searched:
 
 
 def test_of_equally_accurate_trials_the_one_of_the_lowest_loss_is_best() -> None:
-    found = [Record(0, "finished", 0.9, loss=0.5), Record(1, "finished", 0.9, loss=0.1), Record(2, "finished", 0.8)]
+    found = [
+        TrialRecord(0, "finished", 0.9, loss=0.5),
+        TrialRecord(1, "finished", 0.9, loss=0.1),
+        TrialRecord(2, "finished", 0.8),
+    ]
     assert [record.trial for record in ranked(found, maximise=True)] == [1, 0, 2]
 
 
@@ -219,7 +224,7 @@ def test_a_misspelt_command_and_a_search_that_is_trained_are_told_apart(
 @pytest.mark.parametrize("text", ["soon", "5", "-1h", "1.5 epochs", ""])
 def test_a_budget_that_is_none_is_refused(text: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", str(write()), f"--budget={text}"]) == 2
-    assert "expected a time or epochs" in one_line(capsys)
+    assert "expected a time or a number of epochs" in one_line(capsys)
 
 
 def test_a_run_that_diverges_is_a_result_and_ranks_last(write: Write, tmp_path: Path) -> None:
@@ -271,7 +276,7 @@ def test_another_search_in_the_same_folder_is_refused(
     searched: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", str(write(trials=5, epochs=2)), "--study", str(searched)]) == 2
-    assert "was started as another search (epochs changed)" in one_line(capsys)
+    assert "belongs to another search (epochs changed)" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +309,7 @@ def test_a_folder_that_is_no_study_is_left_alone(
     thesis.mkdir()
     (thesis / "thesis.tex").write_text("")
     assert main(["search", str(write()), "--study", str(thesis)]) == 2
-    assert "is there and is no study" in one_line(capsys)
+    assert "exists and is not a study" in one_line(capsys)
     for command in ("show", "best"):
         assert main(["search", command, str(thesis)]) == 2
         assert "no study here" in one_line(capsys)
@@ -315,7 +320,7 @@ def test_a_folder_that_is_no_study_is_left_alone(
     ("url", "words"),
     [
         ("mysql://root@nowhere/x", "expected postgresql://"),
-        ("postgresql://me:secret@server:abc/db", "postgresql://me@server:abc/db: no address of a server"),
+        ("postgresql://me:secret@server:abc/db", "postgresql://me@server:abc/db: not a server's address"),
         ("postgresql://{me}:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
         ("postgresql://someone:secret@127.0.0.1:1/nowhere", "the storage cannot be used: "),
         ("someone:secret@127.0.0.1/nowhere", "--storage someone@127.0.0.1/nowhere: expected postgresql://"),
@@ -328,16 +333,16 @@ def test_a_storage_that_is_down_or_none_is_named_without_its_password(
     url: str, words: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", str(write()), "--study", str(tmp_path / "study"), "--storage", url]) == 2
-    said = one_line(capsys)
-    assert words in said
-    assert "secret" not in said
+    printed = one_line(capsys)
+    assert words in printed
+    assert "secret" not in printed
 
 
 def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "worker", "--study", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
-    said = one_line(capsys)
-    assert "--storag" in said
-    assert "secret" not in said
+    printed = one_line(capsys)
+    assert "--storag" in printed
+    assert "secret" not in printed
 
 
 @pytest.mark.slow
@@ -347,7 +352,7 @@ def test_a_server_refuses_another_search_under_the_same_name(
     start_study(tmp_path / "here" / "mine", read_search(write()), server.url)
     there = str(tmp_path / "there" / "mine")
     assert main(["search", str(write(epochs=9)), "--study", there, "--storage", server.url]) == 2
-    assert "study 'mine' was started as another search" in one_line(capsys)
+    assert "study 'mine' belongs to another search" in one_line(capsys)
     assert main(["search", "worker", "--study", "nobody", "--storage", server.url]) == 2
     assert "the storage has no study 'nobody'" in one_line(capsys)
 
@@ -440,7 +445,7 @@ def test_tpe_takes_any_seed(seed: int, write: Write, tmp_path: Path) -> None:
     file = write(trials=12, more=f'sampler = "tpe"\nseed = {seed}')
     study = start_study(tmp_path / "study", read_search(file))
     with study.store.working("anna"):
-        claims = [study.claim("anna") for _ in range(12)]
+        claims = [claim_trial(study, "anna") for _ in range(12)]
     assert len({json.dumps(claim.settings) for claim in claims if claim is not None}) == 12
 
 

@@ -27,8 +27,8 @@ def test_the_guides_own_table_is_searched_word_by_word(tmp_path: Path, monkeypat
     for command in commands:
         assert main(command.split()[1:]) == 0
     best = Run.load("runs/best").measured["valid_accuracy"]
-    said = subprocess.run([sys.executable, "-c", in_python], check=True, capture_output=True, text=True).stdout
-    assert said.endswith(f"{best}\n")
+    printed = subprocess.run([sys.executable, "-c", in_python], check=True, capture_output=True, text=True).stdout
+    assert printed.endswith(f"{best}\n")
     assert best == max(Run.load(path).measured["valid_accuracy"] for path in Path("runs/flowers/trials").iterdir())
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from verydeep.search import Halving, read_search, records, start_study
-from verydeep.search._attempts import MOST_DEATHS
-from verydeep.search._halving import goes_on, is_rung
-from verydeep.search._storage import fail
-from verydeep.search._study import Claim, Study
+from verydeep.search import Halving, Study, read_search, records, start_study
+from verydeep.search._halving import continues, is_rung
+from verydeep.search.storage._dead_workers import fail_attempt
+from verydeep.search.study._claim import Claim, add_attempt, claim_trial, release_trial, report_epoch
+from verydeep.search.worker._worker import MOST_DEATHS
 
 from .conftest import Write
 
@@ -20,7 +20,7 @@ def study(write: Write, tmp_path: Path) -> Study:
 
 
 def claimed(study: Study) -> Claim:
-    claim = study.claim("anna")
+    claim = claim_trial(study, "anna")
     assert claim is not None
     return claim
 
@@ -30,34 +30,34 @@ def test_rungs_are_as_many_times_longer_as_are_left_behind() -> None:
 
 
 def test_one_in_so_many_goes_on_and_of_very_few_the_best() -> None:
-    assert goes_on(0.5, [], 3, maximise=False)
-    assert not goes_on(0.5, [0.4], 3, maximise=False)
+    assert continues(0.5, [], 3, maximise=False)
+    assert not continues(0.5, [0.4], 3, maximise=False)
     losses = [0.1, 0.2, 0.3, 0.4, 0.6]
-    assert [goes_on(value, losses, 3, maximise=False) for value in (0.15, 0.2, 0.25)] == [True, True, False]
-    assert [goes_on(value, losses, 3, maximise=True) for value in (0.5, 0.4, 0.35)] == [True, True, False]
+    assert [continues(value, losses, 3, maximise=False) for value in (0.15, 0.2, 0.25)] == [True, True, False]
+    assert [continues(value, losses, 3, maximise=True) for value in (0.5, 0.4, 0.35)] == [True, True, False]
 
 
 def test_a_trial_is_judged_once_at_a_rung_however_often_it_is_begun(study: Study) -> None:
     first = claimed(study)
-    assert not any(study.report(first, epoch, 0.5) for epoch in (1, 2, 3))
-    study.leave(first)
+    assert not any(report_epoch(study, first, epoch, 0.5) for epoch in (1, 2, 3))
+    release_trial(study, first)
     other = Claim(1, _added(study, 1), {})
-    assert not any(study.report(other, epoch, 0.4) for epoch in (1, 2))  # better than the first, by now
+    assert not any(report_epoch(study, other, epoch, 0.4) for epoch in (1, 2))  # better than the first, by now
     again = claimed(study)
-    assert (again.setting, again.reached) == (0, 3)
-    assert not any(study.report(again, epoch, 0.5) for epoch in (1, 2, 3, 4, 5))
-    assert not study.report(again, 6, 0.3)
+    assert (again.trial, again.reached) == (0, 3)
+    assert not any(report_epoch(study, again, epoch, 0.5) for epoch in (1, 2, 3, 4, 5))
+    assert not report_epoch(study, again, 6, 0.3)
 
 
 def test_a_setting_counts_once_however_often_it_was_begun(study: Study) -> None:
     for _ in range(5):  # five attempts at one good setting are no five good settings
         claim = claimed(study)
-        study.report(claim, 1, 0.1)
-        study.report(claim, 2, 0.1)
-        study.leave(claim)
+        report_epoch(study, claim, 1, 0.1)
+        report_epoch(study, claim, 2, 0.1)
+        release_trial(study, claim)
     for setting, value in ((1, 0.3), (2, 0.4), (3, 0.5), (4, 0.6)):
-        study.report(Claim(setting, _added(study, setting), {}), 2, value)
-    assert not study.report(Claim(5, _added(study, 5), {}), 2, 0.2)  # the second of six
+        report_epoch(study, Claim(setting, _added(study, setting), {}), 2, value)
+    assert not report_epoch(study, Claim(5, _added(study, 5), {}), 2, 0.2)  # the second of six
 
 
 def test_deaths_count_from_where_a_trial_last_got_further(study: Study) -> None:
@@ -65,12 +65,12 @@ def test_deaths_count_from_where_a_trial_last_got_further(study: Study) -> None:
         claim = claimed(study)
         assert claim.deaths <= 1
         study.store.storage.set_trial_intermediate_value(claim.trial_id, epoch, 0.5)
-        fail(study.store.storage, claim.trial_id)
+        fail_attempt(study.store.storage, claim.trial_id)
     for _ in range(MOST_DEATHS - 1):
-        fail(study.store.storage, claimed(study).trial_id)
+        fail_attempt(study.store.storage, claimed(study).trial_id)
     assert claimed(study).deaths == MOST_DEATHS
     assert records(study)[0].epochs == MOST_DEATHS + 2
 
 
 def _added(study: Study, setting: int) -> int:
-    return study._add(setting, [])._trial_id
+    return add_attempt(study, setting, [])._trial_id

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from verydeep.search import open_study, read_search, records, start_study, work
 from verydeep.training import Run
@@ -97,7 +96,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(file: Path) -> list[object]:
     folder = file.parent / "calm"
     assert work(start_study(folder, read_search(file)), folder)
-    torch.set_flush_denormal(False)
     return outcome(folder)
 
 

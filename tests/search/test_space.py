@@ -101,10 +101,13 @@ BAD = [
     ("[search.space]\nmodel.name = {low = 1, high = 3}", "expected str"),
     ("[search.space]\noptim.lr = 0.1", "expected {low = ..., high = ...} or {choices = [...]}"),
     ("[search.space]\noptim.lr = {choices = []}", "at least one value"),
-    ("[search.space]\noptim.lr = {choices = [0.1, 0.1]}", "0.1 is there twice"),
+    ("[search.space]\noptim.lr = {choices = [0.1, 0.1]}", "0.1 is listed twice"),
     ("[search.space]\noptim.lr = {choices = ['fast']}", "expected float"),
     ("[search.space]\noptim.lr = {choices = [0.1], low = 0.1}", "choices or a range, not both"),
-    ("[search]\nmetric = 'test_accuracy'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "by the test set"),
+    (
+        "[search]\nmetric = 'test_accuracy'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}",
+        "select on the test set",
+    ),
     ("[search]\nmetric = 'los'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "did you mean 'loss'?"),
     ("[search]\nmetric = 'train_loss'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "evaluate_train = true"),
     ("[search]\nmetric = 'valid_loss'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "needs validation data"),
@@ -121,7 +124,7 @@ def test_a_wrong_file_is_refused_in_one_line(
     file = tmp_path / "bad.toml"
     file.write_text("data = {source = 'digits'}\n" + text)
     assert main(["search", str(file), "--study", str(tmp_path / "study")]) == 2
-    said = capsys.readouterr()
-    assert words in said.err
-    assert said.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "study").exists()

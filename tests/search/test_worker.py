@@ -14,8 +14,6 @@ from verydeep.lock import exclusive_lock, is_held
 from verydeep.models import Network
 from verydeep.search import (
     Study,
-    _trial,  # what these call is replaced
-    _worker,
     check_search,
     open_study,
     read_search,
@@ -24,6 +22,7 @@ from verydeep.search import (
     train_trial,
     work,
 )
+from verydeep.search.worker import _trial, _worker  # what these call is replaced
 from verydeep.training import make_model
 
 from ._postgres import Server
@@ -135,7 +134,7 @@ def test_what_nobody_expected_counts_as_a_death_until_it_is_a_result(
     monkeypatch.setattr(_worker, "train_trial", train_trial)
     assert work(study, folder)
     (found,) = records(study)
-    assert (found.status, found.reason) == ("failed", "10 workers died over it; out of memory?")
+    assert (found.status, found.reason) == ("failed", "10 workers died while training it; out of memory?")
 
 
 def test_ctrl_c_while_a_trial_starts_is_not_lost(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,16 @@
-"""The look inside a trained network: gates, routing, lesions, and the network without its idle layers."""
+"""What happens inside a trained network: gates, class routing, lesions, depth usage, signal flow and pruning.
+
+Every analysis is a function that takes any model with highway layers and data, and returns a small result: arrays and
+numbers that `save_result` writes to disk and `verydeep.report` draws. The model is never changed, and the process
+keeps its settings.
+"""
 
 from verydeep.analysis._data import Data, Progress, some_samples
-from verydeep.analysis._findings import Findings, load_findings, save_findings
+from verydeep.analysis._evaluate import evaluate_model
 from verydeep.analysis._gates import gate_statistics
-from verydeep.analysis._greedy import depth_usage, greedy_lesions
 from verydeep.analysis._lesions import lesion_study, pair_lesions
-from verydeep.analysis._observations import IDLE, observations
-from verydeep.analysis._prune import highway_layers, prune, removable
-from verydeep.analysis._prune_report import prune_report
+from verydeep.analysis._observations import IDLE, Observations, observations
+from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
 from verydeep.analysis._results import (
     NOISE,
     ClassRouting,
@@ -15,7 +18,6 @@ from verydeep.analysis._results import (
     GateStatistics,
     GreedyLesion,
     LesionStudy,
-    Observations,
     PairLesion,
     PruneReport,
     Score,
@@ -23,9 +25,9 @@ from verydeep.analysis._results import (
     is_significant,
 )
 from verydeep.analysis._routing import class_routing
-from verydeep.analysis._saving import load_result, save_result
-from verydeep.analysis._score import evaluate_model
-from verydeep.analysis._signal import signal_flow
+from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
+from verydeep.analysis._signal_flow import signal_flow
+from verydeep.analysis._usage import depth_usage, greedy_lesions
 
 __all__ = [
     "IDLE",

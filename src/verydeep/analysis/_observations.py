@@ -1,28 +1,59 @@
-"""What the paper saw in its networks (Section 4), as numbers of this one."""
+"""The paper's observations about its networks (Section 4), as numbers for any network."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from verydeep.analysis._results import (
-    OPEN,
-    SHUT,
-    Array,
-    DepthUsage,
-    GateStatistics,
-    LesionStudy,
-    Observations,
-    PerLayer,
-)
+from verydeep.analysis._results import OPEN, SHUT, Array, DepthUsage, GateStatistics, LesionStudy, PerLayer
 
-STRIPES = 0.9  # of all change: after the layer where so much of it has happened, outputs are stripes
-IDLE = 0.001  # a lesion that costs less accuracy than this shows an idle layer
+IDLE = 0.001  # a layer is idle if closing it costs at most this much accuracy
+_STRIPES = 0.9  # block outputs look like stripes after the layers that make this share of all change
+
+
+@dataclass(frozen=True)
+class Observations:
+    """The paper's observations (Section 4) with the numbers of one network; None means unknown.
+
+    Attributes:
+        biases_fell: Share of gate biases that training made more negative ("most biases decreased further").
+        bias_with_depth: Correlation of the biases with depth ("the biases increase with depth").
+        activity_with_depth: Correlation of the mean gates with depth.
+        activity_with_bias: Correlation of the mean gates with their biases ("inversely correlated").
+        active_on_average: Share of gates whose mean over all samples is at least 0.05.
+        active_per_sample: Share of gates that are at least 0.05 for a single sample, averaged over all samples.
+        active_in_sample: The same for the one sample that the figure shows ("very sparse").
+        open_on_average: Share of gates whose mean is above 0.5.
+        open_per_sample: Share of gates above 0.5 for a single sample, averaged over all samples.
+        stripes_begin: The number of layers that make 90 % of all change of block outputs ("early layers").
+        idle_alone: Share of layers that cost at most 0.1 % of accuracy when closed alone.
+        most_important: The five layers that cost the most loss when closed alone, most important first.
+        largest_rise: The largest rise of the error by closing one layer, as a share.
+        layers_used: Layers kept on the greedy curve within its tolerance.
+        idle_together: Share of layers that can be closed together within the tolerance.
+    """
+
+    biases_fell: float | None = None
+    bias_with_depth: float | None = None
+    activity_with_depth: float | None = None
+    activity_with_bias: float | None = None
+    active_on_average: float | None = None
+    active_per_sample: float | None = None
+    active_in_sample: float | None = None
+    open_on_average: float | None = None
+    open_per_sample: float | None = None
+    stripes_begin: int | None = None
+    idle_alone: float | None = None
+    most_important: tuple[int, ...] | None = None
+    largest_rise: float | None = None
+    layers_used: int | None = None
+    idle_together: float | None = None
 
 
 def observations(
     gates: GateStatistics | None = None, lesions: LesionStudy | None = None, usage: DepthUsage | None = None
 ) -> Observations:
-    """State the paper's observations with this network's numbers; those that need a result not given are None."""
+    """Compute the paper's observations for one network; those that need a missing result are None."""
     return Observations(**_of_gates(gates), **_of_lesions(lesions), **_of_usage(usage))
 
 
@@ -44,7 +75,7 @@ def _of_gates(gates: GateStatistics | None) -> dict[str, Any]:
         "active_in_sample": float(np.concatenate(sample).mean()),
         "open_on_average": float((mean > OPEN).mean()),
         "open_per_sample": float(_flat(gates.open_share).mean()),
-        "stripes_begin": stripes_begin(gates.change),
+        "stripes_begin": _stripes_begin(gates.change),
     }
 
 
@@ -67,10 +98,10 @@ def _of_usage(usage: DepthUsage | None) -> dict[str, Any]:
     return {"layers_used": len(usage.kept), "idle_together": 1 - len(usage.kept) / layers}
 
 
-def stripes_begin(change: Array) -> int:
-    """How many layers it takes until 90 % of all that layers change has been changed."""
+def _stripes_begin(change: Array) -> int:
+    """The number of layers that make 90 % of all change."""
     done = np.cumsum(change)
-    return int(np.searchsorted(done, STRIPES * done[-1]) + 1) if done[-1] > 0 else 0
+    return int(np.searchsorted(done, _STRIPES * done[-1]) + 1) if done[-1] > 0 else 0
 
 
 def _flat(values: PerLayer) -> Array:
@@ -78,7 +109,7 @@ def _flat(values: PerLayer) -> Array:
 
 
 def _correlation(a: Array, b: Array) -> float | None:
-    """Pearson's, over all gates; None where one side does not vary or is not known."""
+    """Pearson's correlation over all gates; None if one side is constant or unknown."""
     known = np.isfinite(a) & np.isfinite(b)
     if known.sum() < 2 or np.ptp(a[known]) == 0 or np.ptp(b[known]) == 0:
         return None

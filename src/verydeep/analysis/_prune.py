@@ -1,91 +1,89 @@
-"""The network without its idle layers. A closed layer copies its input, so removing it changes nothing else."""
+"""Pruning: the network without its idle layers, and a report of what that costs and gains."""
 
 import copy
+import statistics
+import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from verydeep.analysis._carried import Carried, carried
-from verydeep.analysis._results import DepthUsage
-from verydeep.analysis._view import HighwayModule, units
-from verydeep.analysis._without import smaller_conv, smaller_mlp, smaller_residual
+from verydeep.analysis._blocks import shadow_copy
+from verydeep.analysis._data import Data, device_of, first_samples
+from verydeep.analysis._evaluate import evaluate_model
+from verydeep.analysis._remove_layers import (
+    LayerLocation,
+    layer_locations,
+    remove_from_module,
+    smaller_conv,
+    smaller_mlp,
+    smaller_residual,
+)
+from verydeep.analysis._results import DepthUsage, PruneReport
+from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
-from verydeep.models import MLP, ConvNet, Network, ResidualNet
-from verydeep.nn import Highway, HighwayLayer
+from verydeep.models import MLP, ConvNet, Network, ResidualNet, multiply_adds
+from verydeep.nn import Highway
 
 Model = TypeVar("Model", bound=nn.Module)
 
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a layer is: the module that has it, and which of the module's layers it is."""
-
-    number: int
-    module: HighwayModule
-    layer: int
+_BATCH = 100
+_REPEATS = 30
 
 
 def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
-    """A copy without some highway layers; its outputs are those of the model with these layers closed, to the bit.
+    """Copy a model without some highway layers; its outputs are those of the model with these layers closed.
 
-    Our networks become smaller networks of the same kind. In a module of your own, stacks are shortened and single
-    layers replaced by modules that hand on their input. A fully connected network keeps at least one highway layer.
+    The outputs agree to the bit, because a closed layer copies its input. Networks of `verydeep.models` become smaller
+    networks of the same kind. In any other module, stacks are shortened and single layers replaced by modules that
+    return their input. A fully connected network keeps at least one highway layer.
 
     Args:
-        model: It is not changed.
-        remove: The layers to remove: those that `depth_usage` found idle, or the layers' names; numbers, as for
-            `closed`, if it is one of our networks.
+        model: The model; it is not changed.
+        remove: The layers to remove: those that `depth_usage` found idle, or the names of layers. Networks of
+            `verydeep.models` also take numbers, as in `closed`.
     """
-    places = _places(model)
-    gone = {places[name].number for name in _names(model, remove, places)}
-    if not gone:
+    locations = layer_locations(model)
+    removed = {locations[name].number for name in _names(model, remove, locations)}
+    if not removed:
         return copy.deepcopy(model)
     if isinstance(model, MLP):
-        return cast(Model, smaller_mlp(model, gone))
+        return cast(Model, smaller_mlp(model, removed))
     if isinstance(model, ConvNet):
-        return cast(Model, smaller_conv(model, gone))
+        return cast(Model, smaller_conv(model, removed))
     if isinstance(model, ResidualNet):
-        return cast(Model, smaller_residual(model, gone))
-    return _without(model, gone)
+        return cast(Model, smaller_residual(model, removed))
+    return remove_from_module(model, removed)
 
 
 def highway_layers(model: nn.Module) -> tuple[str, ...]:
     """The names of all highway layers, in the order in which modules were registered."""
-    return tuple(_places(model))
+    return tuple(layer_locations(model))
 
 
 def removable(model: nn.Module) -> tuple[str, ...]:
-    """The names of the layers that can be removed: all, but those that change the shape in a residual network."""
+    """The names of the layers that can be removed: all except those that change the shape in a residual network."""
     fixed = isinstance(model, ResidualNet)
     return tuple(
         name
-        for name, place in _places(model).items()
-        if not (fixed and isinstance(place.module, Highway) and place.module.resize is not None)
+        for name, location in layer_locations(model).items()
+        if not (fixed and isinstance(location.module, Highway) and location.module.resize is not None)
     )
 
 
-def _places(model: nn.Module) -> dict[str, _Place]:
-    places: dict[str, _Place] = {}
-    for name, module in units(model):
-        if isinstance(module, HighwayLayer):
-            places[name] = _Place(len(places), module, 0)
-        else:
-            places |= {f"{name}.{n}": _Place(len(places) + n, module, n) for n in range(module.depth)}
-    return places
-
-
-def _names(model: nn.Module, remove: DepthUsage | Collection[int | str], places: dict[str, _Place]) -> list[str]:
+def _names(
+    model: nn.Module, remove: DepthUsage | Collection[int | str], locations: dict[str, LayerLocation]
+) -> list[str]:
     if isinstance(remove, DepthUsage):
         idle = remove.idle
-        if isinstance(model, MLP) and len(idle) == len(places):
-            idle = idle[:-1]  # it needs one; this is the one that mattered most
+        if isinstance(model, MLP) and len(idle) == len(locations):
+            idle = idle[:-1]  # it needs one layer; the last in the order mattered most
         remove = [remove.greedy.layers[layer] for layer in idle]
-    names = [_name(model, layer, list(places)) for layer in remove]
+    names = [_name(model, layer, list(locations)) for layer in remove]
     for name in names:
-        if name not in places:
-            raise unknown("highway layer", name, places)
+        if name not in locations:
+            raise unknown("highway layer", name, locations)
     return names
 
 
@@ -93,35 +91,57 @@ def _name(model: nn.Module, layer: int | str, names: list[str]) -> str:
     if isinstance(layer, str):
         return layer
     if not isinstance(model, Network):
-        raise UserError(f"layers of a module of your own are given by name, such as {names[:1]}, not {layer}")
+        raise UserError(f"layers of your own module must be given by name, such as {names[:1]}, not {layer}")
     if not 0 <= layer < len(names):
-        raise UserError(f"there is no highway layer {layer}: they are numbered 0 to {len(names) - 1}")
+        raise UserError(f"there is no highway layer {layer}: layers are numbered 0 to {len(names) - 1}")
     return names[layer]
 
 
-def _without(model: Model, gone: set[int]) -> Model:
-    """A module of the user's own with other modules in the places of some."""
-    memo: dict[int, object] = {}
-    result = copy.deepcopy(model, memo)
-    new: dict[int, nn.Module] = {}
-    for _, module in units(model):
-        own = {place.layer for place in _places(model).values() if place.module is module and place.number in gone}
-        if own:
-            new[id(memo[id(module)])] = _shorter(memo[id(module)], own)  # type: ignore[arg-type]
-    for parent in list(result.modules()):
-        for name, child in parent.named_children():
-            if id(child) in new:
-                setattr(parent, name, new[id(child)])
-    return cast(Model, new.get(id(result), result))
+@cpu_settings()
+def prune_report(
+    model: nn.Module, pruned: nn.Module, usage: DepthUsage, data: Data, test: Data | None = None, batch: int = _BATCH
+) -> PruneReport:
+    """Measure a network before and after pruning: scores, parameters, multiply-adds, latency.
+
+    Args:
+        model: The network before pruning.
+        pruned: The network that `prune(model, usage)` returned.
+        usage: Which layers were found idle.
+        data: The data they were found on.
+        test: Data that neither training nor pruning has used.
+        batch: Samples in the batch whose latency is measured.
+    """
+    both = shadow_copy(model).eval(), shadow_copy(pruned).eval()
+    x = first_samples(data, batch).to(device_of(model))
+    removed = usage.idle[: len(highway_layers(model)) - len(highway_layers(pruned))]  # an MLP has kept one
+    parameters, products = [], []
+    for network in both:
+        parameters.append(sum(p.numel() for p in network.parameters() if p.requires_grad))
+        products.append(multiply_adds(network, x[:1]))
+    return PruneReport(
+        kept=tuple(sorted(set(range(len(usage.greedy.layers))) - set(removed))),
+        removed=removed,
+        layers=usage.greedy.layers,
+        split=usage.greedy.split,
+        tolerance=usage.tolerance,
+        chosen=(evaluate_model(both[0], data), evaluate_model(both[1], data)),
+        test=None if test is None else (evaluate_model(both[0], test), evaluate_model(both[1], test)),
+        tuned=None,
+        parameters=(parameters[0], parameters[1]),
+        multiply_adds=(products[0], products[1]),
+        latency=_latencies(both, x),
+        latency_batch=len(x),
+    )
 
 
-def _shorter(module: HighwayModule, gone: set[int]) -> nn.Module:
-    if isinstance(module, HighwayLayer):
-        return carried(module)
-    kept = [layer for layer in range(module.depth) if layer not in gone]
-    if not kept:
-        return Carried()
-    module.weight = nn.Parameter(module.weight.detach()[kept], module.weight.requires_grad)
-    module.bias = nn.Parameter(module.bias.detach()[kept], module.bias.requires_grad)
-    module.depth = len(kept)
-    return module
+def _latencies(networks: tuple[nn.Module, nn.Module], x: Tensor) -> tuple[float, float]:
+    """Median seconds per batch over interleaved rounds, so that other load on the machine affects both."""
+    times: tuple[list[float], list[float]] = ([], [])
+    with torch.no_grad():
+        for _ in range(_REPEATS + 3):
+            for network, taken in zip(networks, times, strict=True):
+                start = time.perf_counter()
+                network(x)
+                taken.append(time.perf_counter() - start)
+    first, second = (statistics.median(taken[3:]) for taken in times)  # the first three warm up
+    return first, second

@@ -1,30 +1,30 @@
-"""Passes that reuse what another pass has computed: everything below a lesion is the same with and without it."""
+"""Forward passes that reuse the outputs of another pass: everything before a closed layer is the same without it."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from verydeep.analysis._view import Closed, Pass, Unit, View
+from verydeep.analysis._blocks import Closed, ForwardMode, InstrumentedModel, LayerGroup
 from verydeep.nn import HighwayStack
 
-_MEMORY = 2**26  # bytes that one recorded batch may take: feature maps are faster in batches that fit into caches
-_LARGEST = 2000  # samples of a batch; larger records fall out of the cache
+_MEMORY = 2**26  # bytes that one cached batch may take: feature maps are faster in batches that fit into caches
+_LARGEST = 2000  # samples per batch; the outputs of larger batches do not fit into the processor's cache
 
 
-class Record(Pass):
-    """Keeps what every module returned, and the input of every layer of a stack."""
+class CachingMode(ForwardMode):
+    """Keeps the output of every module and the input of every layer of a stack."""
 
     def __init__(self, closed: Closed = frozenset()) -> None:
         super().__init__(closed)
         self.outputs: list[Any] = []
-        self.inputs: dict[Unit, list[Tensor]] = {}
+        self.inputs: dict[LayerGroup, list[Tensor]] = {}
 
-    def highway(self, unit: Unit, x: Tensor) -> Tensor:
-        if not isinstance(unit.module, HighwayStack):
-            return self._keep(super().highway(unit, x))  # type: ignore[no-any-return]
-        states = unit.module.states(x.clone(), unit.own(self.closed))  # the model may change x in place
-        self.inputs[unit] = states
+    def highway(self, group: LayerGroup, x: Tensor) -> Tensor:
+        if not isinstance(group.module, HighwayStack):
+            return self._keep(super().highway(group, x))  # type: ignore[no-any-return]
+        states = group.module.states(x.clone(), group.own(self.closed))  # the model may change x in place
+        self.inputs[group] = states
         return self._keep(states[-1].clone())  # type: ignore[no-any-return]
 
     def other(self, run: Any) -> Any:  # noqa: ANN401
@@ -41,56 +41,56 @@ class Record(Pass):
         return value
 
 
-class Replay(Pass):
-    """One layer more closed than in a record: modules before it return what they returned there."""
+class ReplayMode(ForwardMode):
+    """One more layer closed than in a cached pass; modules before that layer return their cached outputs."""
 
-    def __init__(self, record: Record, unit: Unit, layer: int) -> None:
-        super().__init__(record.closed | {layer})
-        self.record, self.unit, self.layer = record, unit, layer
-        self.kept = iter(record.outputs)
+    def __init__(self, cache: CachingMode, group: LayerGroup, layer: int) -> None:
+        super().__init__(cache.closed | {layer})
+        self.cache, self.group, self.layer = cache, group, layer
+        self.outputs = iter(cache.outputs)
         self.reached = False
 
-    def highway(self, unit: Unit, x: Tensor) -> Tensor:
+    def highway(self, group: LayerGroup, x: Tensor) -> Tensor:
         if self.reached:
-            return super().highway(unit, x)
-        if unit is not self.unit:
-            return _copied(next(self.kept))  # type: ignore[no-any-return]
+            return super().highway(group, x)
+        if group is not self.group:
+            return _copied(next(self.outputs))  # type: ignore[no-any-return]
         self.reached = True
-        if not isinstance(unit.module, HighwayStack):
-            return super().highway(unit, x)
-        own = self.layer - unit.first
-        x = self.record.inputs[unit][own]  # the closed layer copies it
-        y: Tensor = unit.forward(x, unit.own(self.closed), own + 1)
+        if not isinstance(group.module, HighwayStack):
+            return super().highway(group, x)
+        own = self.layer - group.first
+        x = self.cache.inputs[group][own]  # the closed layer copies it
+        y: Tensor = group.forward(x, group.own(self.closed), own + 1)
         return y.clone() if y is x else y
 
     def other(self, run: Any) -> Any:  # noqa: ANN401
-        return run() if self.reached else _copied(next(self.kept))
+        return run() if self.reached else _copied(next(self.outputs))
 
 
-class _Nothing(Replay):
-    """Nothing more is closed, but what comes before the last unit is not computed again."""
+class _ReplayUnchanged(ReplayMode):
+    """Closes no further layer, but reuses everything before the last group."""
 
-    def __init__(self, record: Record, unit: Unit) -> None:
-        super().__init__(record, unit, unit.first)
-        self.closed = record.closed
+    def __init__(self, cache: CachingMode, group: LayerGroup) -> None:
+        super().__init__(cache, group, group.first)
+        self.closed = cache.closed
 
-    def highway(self, unit: Unit, x: Tensor) -> Tensor:
-        self.reached |= unit is self.unit
-        return super().highway(unit, x)
-
-
-def can_replay(view: View, x: Tensor) -> bool:
-    """Whether reuse gives what the model gives; not if it changes tensors in place behind its modules' backs."""
-    record = Record()
-    logits = view.run(record, x)
-    return torch.equal(logits, view.run(_Nothing(record, view.units[-1]), x))
+    def highway(self, group: LayerGroup, x: Tensor) -> Tensor:
+        self.reached |= group is self.group
+        return super().highway(group, x)
 
 
-def batch_size(view: View, x: Tensor) -> int:
-    """How many samples like those of x to look at together, so that a record fits into memory."""
-    record = Record()
-    view.run(record, x)
-    return max(1, min(_LARGEST, _MEMORY * len(x) // max(record.size(), 1)))
+def can_replay(model: InstrumentedModel, x: Tensor) -> bool:
+    """Whether reuse is exact; it is not if the model changes a tensor in place after a module returned it."""
+    cache = CachingMode()
+    logits = model.run(cache, x)
+    return torch.equal(logits, model.run(_ReplayUnchanged(cache, model.groups[-1]), x))
+
+
+def batch_size(model: InstrumentedModel, x: Tensor) -> int:
+    """How many samples like those of x to compute together so that their cached outputs fit into memory."""
+    cache = CachingMode()
+    model.run(cache, x)
+    return max(1, min(_LARGEST, _MEMORY * len(x) // max(cache.size(), 1)))
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401

@@ -1,21 +1,26 @@
-"""How the gates tell classes apart (Figure 3 of the paper)."""
+"""How the gates differ between classes (Figure 3 of the paper), and how well they alone predict the class."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from verydeep.analysis._data import Data, Progress, Subject
-from verydeep.analysis._moments import Moments, array
-from verydeep.analysis._probe import Reservoir, probe
+from verydeep.analysis._activity import Moments, Recorder, to_array
+from verydeep.analysis._data import Data, ModelAndData, Progress
 from verydeep.analysis._results import Array, ClassRouting, PerLayer
-from verydeep.analysis._score import check_classes
-from verydeep.analysis._watch import Watch
+from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError
+from verydeep.objectives import Classification
+
+_FOLDS = 3
+_FREEDOM = 10.0  # shared by all gates, so that a thousand of them cannot fit noise
 
 
+@cpu_settings()
 def class_routing(
     model: nn.Module,
     data: Data,
@@ -25,22 +30,22 @@ def class_routing(
 ) -> ClassRouting:
     """Compare the mean gate activity of each class with that of all samples, in one pass.
 
-    Classes that have no samples here are left out.
+    Classes without samples are left out.
 
     Args:
-        model: Anything with highway layers that returns logits; it is not changed.
-        data: What to look at: a `Split`, or batches.
-        classes: The classes' names; their numbers unless given.
+        model: Any model with highway layers that returns logits; it is not changed.
+        data: A `Split`, or batches.
+        classes: The names of the classes; by default, their numbers.
         probe_samples: How many random samples the linear probe is trained and tested on.
-        progress: Is told the share that is done.
+        progress: Called with the fraction of the work that is done.
     """
-    if isinstance(data, Split) and len(data):  # before the work, where that is possible
+    if isinstance(data, Split) and len(data):  # before the work, if possible
         _check_names(int(data.y.max()), classes)
-    subject = Subject.of(model, data)
-    moments, reservoir = None, Reservoir(probe_samples)
+    subject = ModelAndData.of(model, data)
+    moments, reservoir = None, _Reservoir(probe_samples)
     with torch.no_grad():
         for x, y in subject.batches(progress):
-            gates, widths, outputs = _gates(subject, x, y)
+            gates, widths, outputs = _mean_gates(subject, x, y)
             moments = moments or Moments(outputs)
             moments.add(gates, y)
             reservoir.add(gates, y)
@@ -48,45 +53,45 @@ def class_routing(
     seen = moments.count[:, 0].nonzero()[:, 0].tolist()
     _check_names(max(seen), classes)
     names = {c: str(c) if classes is None else classes[c] for c in seen}
-    return _result(subject.view.layers, names, moments, widths, reservoir)
+    return _result(subject.model.layers, names, moments, widths, reservoir)
 
 
-def _gates(subject: Subject, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], int]:
-    """The mean gates of every sample, all layers beside each other; the layers' widths; how many classes there are."""
-    watch = Watch(len(x))
-    logits = subject.view.run(watch, x)
-    check_classes(logits, y)
-    gates = [look.t.flatten(2).mean(2) if look.t.dim() > 2 else look.t for look in watch.looks]
+def _mean_gates(subject: ModelAndData, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], int]:
+    """The gates of every sample, averaged over positions, all layers side by side; their widths; the class count."""
+    recorder = Recorder(len(x))
+    logits = subject.model.run(recorder, x)
+    Classification().check(logits, y)
+    gates = [layer.t.flatten(2).mean(2) if layer.t.dim() > 2 else layer.t for layer in recorder.layers]
     return torch.cat(gates, 1), [gate.shape[1] for gate in gates], logits.shape[1]
 
 
-def _check_names(most: int, classes: Sequence[str] | None) -> None:
-    if classes is not None and most >= len(classes):
-        raise UserError(f"the data has a class number {most}, and there are names for {len(classes)} classes")
+def _check_names(highest: int, classes: Sequence[str] | None) -> None:
+    if classes is not None and highest >= len(classes):
+        raise UserError(f"the data has class number {highest}, but there are names for only {len(classes)} classes")
 
 
 def _result(
-    layers: tuple[str, ...], classes: Mapping[int, str], moments: Moments, widths: list[int], reservoir: Reservoir
+    layers: tuple[str, ...], classes: Mapping[int, str], moments: Moments, widths: list[int], reservoir: "_Reservoir"
 ) -> ClassRouting:
     from scipy.cluster import hierarchy  # type: ignore[import-untyped]
     from scipy.spatial.distance import pdist, squareform  # type: ignore[import-untyped]
 
     seen = list(classes)
-    count, mean = array(moments.count)[seen], array(moments.mean)[seen]
+    count, mean = to_array(moments.count)[seen], to_array(moments.mean)[seen]
     share = count / count.sum()
     overall = (share * mean).sum(0)
-    pairs = pdist(mean) / np.sqrt(mean.shape[1])  # each by itself: all at once take gigabytes for 1000 classes
-    several = hierarchy.linkage(pairs, "average") if len(seen) > 1 else np.empty((0, 4))
-    accuracy, chance, samples = probe(reservoir)
+    pairs = pdist(mean) / np.sqrt(mean.shape[1])  # pair by pair: all at once take gigabytes for 1000 classes
+    linkage = hierarchy.linkage(pairs, "average") if len(seen) > 1 else np.empty((0, 4))
+    accuracy, chance, samples = _probe(reservoir)
     return ClassRouting(
         layers=layers,
         classes=tuple(classes.values()),
         counts=count[:, 0].astype(np.int64),
         mean=_per_layer(overall, widths),
         difference=_per_layer(mean - overall, widths),
-        standard_error=_per_layer(_standard_error(share, count, array(moments.squares)[seen]), widths),
+        standard_error=_per_layer(_standard_error(share, count, to_array(moments.squares)[seen]), widths),
         distance=squareform(pairs),
-        linkage=several,
+        linkage=linkage,
         probe_accuracy=accuracy,
         probe_chance=chance,
         probe_samples=samples,
@@ -94,10 +99,10 @@ def _result(
 
 
 def _standard_error(share: Array, count: Array, squares: Array) -> Array:
-    """Of class mean minus overall mean, which contains the class itself; classes vary each by itself.
+    """The standard error of class mean minus overall mean, which includes the class itself.
 
-    With p the shares and v the variances of the classes' means: (1 - p_c)^2 v_c + the sum over others of p^2 v, where
-    a class of one sample, whose variance nobody knows, adds nothing.
+    With p the shares and v the variances of the class means, it is the root of (1 - p_c)^2 v_c plus the sum of p^2 v
+    over the other classes. A class of one sample has unknown variance and adds nothing to the sum.
     """
     variance = squares / np.maximum(count - 1, 1) / count
     variance[count[:, 0] < 2] = np.nan
@@ -108,3 +113,52 @@ def _standard_error(share: Array, count: Array, squares: Array) -> Array:
 
 def _per_layer(values: Array, widths: list[int]) -> PerLayer:
     return tuple(np.ascontiguousarray(part) for part in np.split(values, np.cumsum(widths)[:-1], axis=-1))
+
+
+class _Reservoir:
+    """A random sample of rows that arrive in batches: every row is equally likely to be kept."""
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self.size = size
+        self.random = torch.Generator().manual_seed(seed)
+        self.keys, self.rows, self.y = torch.empty(0), torch.empty(0, 0), torch.empty(0, dtype=torch.int64)
+
+    def add(self, rows: Tensor, y: Tensor) -> None:
+        """Offer a batch: every row draws a random key, and those with the smallest keys stay."""
+        rows = rows.cpu()
+        keys = torch.cat([self.keys, torch.rand(len(rows), generator=self.random)])
+        kept = keys.argsort()[: self.size]
+        self.rows = torch.cat([self.rows.reshape(-1, rows.shape[1]).to(rows.dtype), rows])[kept]
+        self.keys, self.y = keys[kept], torch.cat([self.y, y.cpu()])[kept]
+
+
+def _probe(reservoir: _Reservoir) -> tuple[float, float, int]:
+    """The cross-validated accuracy of a linear classifier on gates alone, that of guessing, and the sample count.
+
+    Guessing always names the most frequent class. Classes with fewer samples than folds are left out; the accuracy is
+    NaN if fewer than two classes remain.
+    """
+    x, y = reservoir.rows.float().numpy(), reservoir.y.numpy()
+    counts = np.bincount(y)
+    kept = counts[y] >= _FOLDS
+    x, y = x[kept], y[kept]
+    if len(np.unique(y)) < 2:
+        return float("nan"), float("nan"), len(y)
+    return _cross_validated(x, y), float(counts.max() / len(y)), len(y)
+
+
+def _cross_validated(x: NDArray[np.float32], y: NDArray[np.int64]) -> float:
+    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.model_selection import StratifiedKFold  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    correct = 0
+    for train, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(x, y):
+        mean, deviation = x[train].mean(0), x[train].std(0) + 1e-12
+        x_train, x_test = (x[train] - mean) / deviation, (x[test] - mean) / deviation
+        # A hundred steps are enough for a probe, and several threads only make them slower.
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")
+            classifier = LogisticRegression(C=_FREEDOM / x.shape[1], max_iter=100, tol=1e-3).fit(x_train, y[train])
+        correct += int((classifier.predict(x_test) == y[test]).sum())
+    return correct / len(y)

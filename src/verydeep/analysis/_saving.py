@@ -1,54 +1,119 @@
-"""Results on disk: one `.npz` each, arrays under readable names and everything else as JSON. Never a pickle."""
+"""Results on disk: one `.npz` file per result, arrays under readable names and the rest as JSON; never a pickle."""
 
 import io
 import json
 import types
 import typing
 import zipfile
-from dataclasses import fields, is_dataclass
+import zlib
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis import _results as results
+from verydeep.analysis._observations import Observations, observations
+from verydeep.analysis._results import (
+    ClassRouting,
+    DepthUsage,
+    GateStatistics,
+    GreedyLesion,
+    LesionStudy,
+    PairLesion,
+    PruneReport,
+    SignalFlow,
+)
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 
-FORMAT = 1  # raised when an older verydeep could not read what a newer one writes
+_FORMAT = 1  # increased whenever older versions can no longer read the files
 
 _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        results.ClassRouting,
-        results.DepthUsage,
-        results.GateStatistics,
-        results.GreedyLesion,
-        results.LesionStudy,
-        results.Observations,
-        results.PairLesion,
-        results.PruneReport,
-        results.SignalFlow,
+        ClassRouting,
+        DepthUsage,
+        GateStatistics,
+        GreedyLesion,
+        LesionStudy,
+        Observations,
+        PairLesion,
+        PruneReport,
+        SignalFlow,
     )
 }
+_FILES: dict[str, type[Any]] = {
+    "gates": GateStatistics,
+    "routing": ClassRouting,
+    "lesions": LesionStudy,
+    "pairs": PairLesion,
+    "usage": DepthUsage,
+    "prune": PruneReport,
+}
+_FLOW = "flow-{}.npz"
 _HEADER = "verydeep"
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Findings:
+    """All results for one network; None or empty if an analysis has not been run."""
+
+    gates: GateStatistics | None = None
+    routing: ClassRouting | None = None
+    lesions: LesionStudy | None = None
+    pairs: PairLesion | None = None
+    usage: DepthUsage | None = None
+    flow: tuple[SignalFlow, ...] = ()
+    prune: PruneReport | None = None
+
+    @property
+    def observations(self) -> Observations:
+        """The paper's observations, as far as the results allow."""
+        return observations(self.gates, self.lesions, self.usage)
+
+
+def save_findings(findings: Findings, folder: str | Path) -> list[Path]:
+    """Write one file per result, replacing earlier results of the same kind; return the paths."""
+    folder = Path(folder)
+    results = {name: getattr(findings, name) for name in _FILES}
+    written = {folder / f"{name}.npz": result for name, result in results.items() if result is not None}
+    written |= {folder / _FLOW.format(number): flow for number, flow in enumerate(findings.flow, 1)}
+    for path, result in written.items():
+        save_result(result, path)
+    if findings.flow:
+        for path in _flow_files(folder)[len(findings.flow) :]:  # from an earlier comparison of more networks
+            path.unlink(missing_ok=True)
+    return list(written)
+
+
+def load_findings(folder: str | Path) -> Findings:
+    """All results in a folder such as RUN/analysis; empty if the folder does not exist."""
+    folder = Path(folder)
+    files = {name: (folder / f"{name}.npz", kind) for name, kind in _FILES.items()}
+    results = {name: load_result(path, kind) if path.exists() else None for name, (path, kind) in files.items()}
+    return Findings(**results, flow=tuple(load_result(path, SignalFlow) for path in _flow_files(folder)))
+
+
+def _flow_files(folder: Path) -> list[Path]:
+    paths = folder.glob(_FLOW.format("[0-9]*"))
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
+
+
 def save_result(result: object, path: str | Path) -> None:
-    """Write a result of the analysis; `load_result` gives it back equal in every bit.
+    """Write a result; `load_result` returns it equal in every bit.
 
     Args:
-        result: Any of the results of this package.
-        path: The file, `something.npz`; complete or not there.
+        result: Any result of this package.
+        path: The file, `something.npz`; it is written completely or not at all.
     """
     kind = type(result).__name__
     if _KINDS.get(kind) is not type(result):
-        raise UserError(f"{kind} is no result of the analysis; these are: {', '.join(_KINDS)}")
+        raise UserError(f"{kind} is not a result of an analysis; expected one of {', '.join(_KINDS)}")
     arrays: Arrays = {}
-    header = {"format": FORMAT, "kind": kind, "result": _encode(result, "", arrays)}
+    header = {"format": _FORMAT, "kind": kind, "result": _encode(result, "", arrays)}
     arrays[_HEADER] = np.array(json.dumps(header, ensure_ascii=False))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
@@ -56,14 +121,14 @@ def save_result(result: object, path: str | Path) -> None:
 
 
 def load_result(path: str | Path, kind: type[T] | None = None) -> T:
-    """Read what `save_result` wrote; with `kind`, refuse another kind of result."""
+    """Read a result that `save_result` wrote; with `kind`, results of any other kind are refused."""
     path = Path(path)
     header, arrays = _read(path)
-    if header.get("format") != FORMAT:
-        raise UserError(f"{path} is of format {header.get('format')}, not {FORMAT}; was it written by another version?")
+    if header.get("format") != _FORMAT:
+        raise UserError(f"{path} has format {header.get('format')}, not {_FORMAT}; was it written by another version?")
     cls = _KINDS.get(str(header.get("kind")))
     if cls is None or (kind is not None and cls is not kind):
-        wanted = "a result of the analysis" if kind is None else f"a {kind.__name__}"
+        wanted = "a result of an analysis" if kind is None else f"a {kind.__name__}"
         raise UserError(f"{path} holds {header.get('kind')}, which is not {wanted}")
     try:
         return typing.cast(T, _decode(cls, header["result"], "", arrays))
@@ -77,13 +142,15 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
             arrays = {name: file[name] for name in file.files}
         return dict(json.loads(str(arrays.pop(_HEADER)))), arrays
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; verydeep analyze writes it") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is no result of verydeep analyze, or damaged ({error})") from error
+        raise UserError(f"{path}: no such file; create it with verydeep analyze") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} is not a result of verydeep analyze, or is damaged; run the analysis again") from error
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401
-    """Plain values; arrays go to `arrays` under the name of their place."""
+    """Plain values; arrays are added to `arrays` under the dotted path of their field."""
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return None

@@ -7,7 +7,7 @@ from statistics import median
 
 from verydeep.experiments._fig1_results import Results
 from verydeep.experiments._fig1_table import best_trials
-from verydeep.search import Record, importance
+from verydeep.search import TrialRecord, importance
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def influences(found: Sequence[Results], epochs: int) -> list[Influence]:
 
 def _influence(result: Results, epochs: int) -> Influence:
     records = [
-        Record(t.trial, t.status, None if math.isinf(value := t.best(epochs)) else value, settings=t.settings)
+        TrialRecord(t.trial, t.status, None if math.isinf(value := t.best(epochs)) else value, settings=t.settings)
         for t in result.trials.values()
     ]
     best = [trial.settings for trial in best_trials(result)]

@@ -13,7 +13,7 @@ from torch import set_flush_denormal
 
 from verydeep.errors import UserError
 from verydeep.processes import spawn
-from verydeep.search import Data, Paused, train_trial
+from verydeep.search import DatasetCache, Paused, train_trial
 from verydeep.training import Interrupt, Interrupted, Run, TrainConfig
 
 _PAUSE = 0.2  # seconds between looks at the clock
@@ -130,7 +130,7 @@ def _work(connection: Connection, root: Path | None) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
     set_flush_denormal(True)
-    data = Data(root)
+    data = DatasetCache(root)
     while True:
         try:
             try:
@@ -141,7 +141,7 @@ def _work(connection: Connection, root: Path | None) -> None:
             return
 
 
-def _train(job: Job, data: Data, tell: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
+def _train(job: Job, data: DatasetCache, tell: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
     parent = os.getppid()
 
     def watch(metrics: dict[str, Any]) -> None:

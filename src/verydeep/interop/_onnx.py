@@ -1,4 +1,4 @@
-"""Networks as ONNX files, for programs without PyTorch; nothing is written that does not give the same answers."""
+"""Export to ONNX, for programs without PyTorch; a file is written only if it gives the same answers."""
 
 import logging
 import warnings
@@ -26,10 +26,10 @@ class OnnxCheck:
     """How an exported network compares with the original.
 
     Attributes:
-        samples: How many were compared.
-        batches: In batches of which sizes.
-        difference: Largest difference of any logit, over the largest logit where that is above 1.
-        size: Bytes of the file.
+        samples: The number of samples compared.
+        batches: The batch sizes they were compared in.
+        difference: Largest difference of any logit, divided by the largest logit if that is above 1.
+        size: Size of the file in bytes.
     """
 
     samples: int
@@ -39,33 +39,33 @@ class OnnxCheck:
 
 
 def export_onnx(model: Network, x: Tensor, path: Path, metadata: Mapping[str, str] | None = None) -> OnnxCheck:
-    """Write a network with input `x` and output `logits` for batches of any size, if onnxruntime agrees with PyTorch.
+    """Write a network with input `x` and output `logits` for batches of any size, if ONNX Runtime agrees with PyTorch.
 
     Args:
-        model: In evaluation mode from here on.
-        x: Samples to compare on, as the network takes them.
-        path: The file; what was there stays if the export or the comparison fails.
-        metadata: Text to keep in the file.
+        model: The network; it is moved to the CPU and stays in evaluation mode.
+        x: Samples to compare on, preprocessed as the network expects.
+        path: The file; an existing file is kept if the export or the comparison fails.
+        metadata: Text to store in the file.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise UserError(f"ONNX export needs {', '.join(missing)}; install with: pip install 'verydeep[onnx]'")
     model = model.cpu().eval()
-    data = _exported(model, metadata or {})
+    data = _onnx_bytes(model, metadata or {})
     sizes = tuple(sorted({1, min(len(x), 7), len(x)}))
     difference = max(_difference(model, data, x, size) for size in sizes)
     if not difference <= TOLERANCE:
         raise UserError(
-            f"{path} was not written: onnxruntime differs from PyTorch by {difference:.1e}, not {TOLERANCE}"
+            f"{path} was not written: onnxruntime differs from PyTorch by {difference:.1e}, more than {TOLERANCE}"
         )
     write_atomic(path, data)
     return OnnxCheck(len(x), sizes, difference, len(data))
 
 
-def _exported(model: Network, metadata: Mapping[str, str]) -> bytes:
+def _onnx_bytes(model: Network, metadata: Mapping[str, str]) -> bytes:
     example = torch.zeros(2, *model.input_shape)
     batch: Any = ({0: torch.export.Dim("batch")},)
-    with _quietly(), TemporaryDirectory() as folder:
+    with _without_warnings(), TemporaryDirectory() as folder:
         program = torch.onnx.export(
             model,
             (example,),
@@ -83,7 +83,7 @@ def _exported(model: Network, metadata: Mapping[str, str]) -> bytes:
 
 
 def _difference(model: Network, data: bytes, x: Tensor, size: int) -> float:
-    """Over all samples in batches of `size`."""
+    """The largest relative difference over all samples, in batches of `size`."""
     import onnxruntime  # type: ignore[import-untyped]
 
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
@@ -94,8 +94,8 @@ def _difference(model: Network, data: bytes, x: Tensor, size: int) -> float:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """The exporter's own remarks (torchvision is not there, something will be deprecated) help nobody here."""
+def _without_warnings() -> Iterator[None]:
+    """Silence the exporter's remarks about missing torchvision and deprecations, which are of no use here."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

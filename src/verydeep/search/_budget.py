@@ -10,11 +10,11 @@ _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop; never, unless given.
+    """When to stop; by default, when all trials are done.
 
     Attributes:
-        seconds: From now.
-        epochs: Of all trials of the study together, those trained before included.
+        seconds: Time from now.
+        epochs: Epochs of all trials of the study together, including those trained before.
     """
 
     seconds: float | None = None
@@ -22,12 +22,12 @@ class Budget:
 
     @classmethod
     def read(cls, text: str) -> "Budget":
-        """From `90min`, `2h` or `500 epochs`."""
+        """Parse a budget such as `90min`, `2h` or `500 epochs`."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
         if found and float(found[1]) == 0:
-            raise UserError(f"--budget {text}: nothing can be trained in that; leave it out to train all")
+            raise UserError(f"--budget {text}: nothing can be trained in no time; leave it out to train all trials")
         if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
             return cls(epochs=int(found[1]))
         if found and found[2] in _UNITS:
             return cls(seconds=float(found[1]) * _UNITS[found[2]])
-        raise UserError(f"--budget {text}: expected a time or epochs, such as 30min, 2h or '500 epochs'")
+        raise UserError(f"--budget {text}: expected a time or a number of epochs, such as 30min, 2h or '500 epochs'")

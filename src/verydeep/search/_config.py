@@ -1,5 +1,7 @@
-"""A search, as a file says it: an ordinary training configuration with a `[search]` table beside it."""
+"""The configuration of a search: an ordinary training configuration with a `[search]` table."""
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -7,40 +9,27 @@ from typing import Any, Literal
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.files import read_toml
-from verydeep.search._space import Space, dotted, read_space, space_tables, with_first_choices
+from verydeep.search._halving import Halving
+from verydeep.search._space import Space, dotted, read_space, space_tables, with_current_names, with_first_choices
 from verydeep.training import TrainConfig
+
+Hint = Callable[[str], None]
 
 _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
 
 
 @dataclass(frozen=True)
-class Halving:
-    """Successive halving: after so many epochs, and then each time training is that many times longer, some go on.
-
-    Attributes:
-        first: Epochs before a trial is first compared with the others.
-        keep: One in so many goes on; the next comparison is after so many times the epochs.
-    """
-
-    first: int = 1
-    keep: int = 3
-
-    def __post_init__(self) -> None:
-        if self.first < 1 or self.keep < 2:
-            raise UserError(f"halving: first must be at least 1 and keep at least 2, got {self.first} and {self.keep}")
-
-
-@dataclass(frozen=True)
 class Options:
-    """How is searched.
+    """How settings are searched.
 
     Attributes:
-        metric: What is best: a loss (the lowest) or an accuracy (the highest) of the epoch where it is best. Unless
-            given, the validation accuracy; without validation data, the training loss. The test set decides nothing.
-        sampler: At random as in the paper, or by Optuna's TPE, which learns from the trials before.
+        metric: What trials are compared by, at their best epoch: a loss (lower is better) or an accuracy (higher is
+            better). The default is the validation accuracy or, without validation data, the training loss. Metrics of
+            the test set are refused.
+        sampler: At random as in the paper, or by Optuna's TPE, which learns from earlier trials.
         seed: Decides the settings of every trial.
-        trials: How many.
-        halving: Stop trials early that are worse than others; never, unless given.
+        trials: The number of trials.
+        halving: Whether and how trials that are worse than others stop early; by default, none does.
     """
 
     metric: str = ""
@@ -51,7 +40,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.metric.startswith("test_"):
-            raise UserError(f"search.metric: {self.metric} would choose by the test set; take valid_accuracy")
+            raise UserError(f"search.metric: {self.metric} would select on the test set; use valid_accuracy")
         if self.metric and self.metric not in _METRICS:
             raise unknown("metric", self.metric, _METRICS)
         if self.trials < 1:
@@ -60,7 +49,7 @@ class Options:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """A search: what is trained, what is varied, and how."""
+    """A search: what is trained, which settings vary, and how they are searched."""
 
     train: TrainConfig
     space: Space
@@ -68,22 +57,22 @@ class SearchConfig:
 
     @property
     def metric(self) -> str:
-        """What is best; data with validation samples of its own is known only to `judged`, which loads it."""
+        """What trials are compared by, as far as it is known before the data is loaded; see `with_metric`."""
         if self.options.metric:
             return self.options.metric
-        return self._usual(self.train.data.validation is not None or self.train.data.valid_path is not None)
+        return self._default_metric(self.train.data.validation is not None or self.train.data.valid_path is not None)
 
-    def judged(self, validated: bool) -> "SearchConfig":
-        """The same search with its metric written down, now that it is known whether there is validation data."""
-        metric = self.options.metric or self._usual(validated)
+    def with_metric(self, validated: bool) -> "SearchConfig":
+        """The same search with its metric filled in, given whether the data has validation samples."""
+        metric = self.options.metric or self._default_metric(validated)
         return replace(self, options=replace(self.options, metric=metric))
 
-    def _usual(self, validated: bool) -> str:
+    def _default_metric(self, validated: bool) -> str:
         return "valid_accuracy" if validated else "train_loss" if self.train.evaluate_train else "loss"
 
     @property
     def maximise(self) -> bool:
-        """Whether more of the metric is better."""
+        """Whether higher values of the metric are better."""
         return self.metric.endswith("accuracy")
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,31 +81,45 @@ class SearchConfig:
 
 
 def read_search(path: str | Path) -> SearchConfig:
-    """A search's configuration file."""
-    return search_config(read_toml(Path(path)), str(path))
+    """Read a search from a TOML file; settings under a former name are read with a warning."""
+    hints: list[str] = []
+    config = search_config(read_toml(Path(path)), str(path), hints.append)
+    for line in hints:
+        warnings.warn(line, FutureWarning, stacklevel=2)
+    return config
 
 
-def search_config(values: dict[str, Any], where: str) -> SearchConfig:
-    """A search from plain values; `where` names the place in errors."""
-    table, rest = values.get("search"), {key: value for key, value in values.items() if key != "search"}
+def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) -> SearchConfig:
+    """Read a search from plain values.
+
+    Args:
+        values: What a file or a stored study contains.
+        where: What error messages call it.
+        hint: Called with one line for each setting that has a former name.
+    """
+    table = values.get("search")
+    rest = with_current_names({key: value for key, value in values.items() if key != "search"}, where, hint)
     if not isinstance(table, dict):
         known = {field.name for field in fields(TrainConfig)} | {"search"}
         if wrong := [key for key in rest if key not in known]:
             raise unknown(f"key in {where}", wrong[0], known)
-        raise UserError(f"{where}: no [search.space] table, so there is nothing to search")
-    train, filled = _bases(rest, table.get("space", {}), where)
+        raise UserError(f"{where}: there is no [search.space] table, so there is nothing to search")
+    train, filled = _base_configs(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")
-    config = SearchConfig(train, read_space(table.get("space", {}), filled, "search.space"), options)
+    space_hint = None if hint is None else lambda line: hint(f"{where}: {line}")
+    space = read_space(table.get("space", {}), filled, "search.space", space_hint)
+    config = SearchConfig(train, space, options)
     if config.metric.startswith("train_") and not train.evaluate_train:
         raise UserError(f"search.metric: {config.metric} needs evaluate_train = true")
     return config
 
 
-def _bases(values: dict[str, Any], space: object, where: str) -> tuple[TrainConfig, TrainConfig]:
-    """What every trial has in common, and the same with a choice for each field that the space alone gives."""
+def _base_configs(values: dict[str, Any], space: object, where: str) -> tuple[TrainConfig, TrainConfig]:
+    """What every trial has in common, and the same with a choice for each field that only the space gives."""
     try:
-        filled = from_dict(TrainConfig, with_first_choices(values, space if isinstance(space, dict) else {}), where)
-    except UserError:  # the space is at fault, and `read_space` says so, or the base
+        choices = with_first_choices(values, space if isinstance(space, dict) else {})
+        filled = from_dict(TrainConfig, choices, where)
+    except UserError:  # if the space is at fault, `read_space` reports it
         filled = from_dict(TrainConfig, values, where)
     try:
         return from_dict(TrainConfig, values, where), filled
@@ -125,9 +128,8 @@ def _bases(values: dict[str, Any], space: object, where: str) -> tuple[TrainConf
 
 
 def differences(before: SearchConfig, now: SearchConfig) -> list[str]:
-    """What two searches do not have in common; more trials of the same search are no difference."""
+    """The settings in which two searches differ, except for the number of trials."""
     old, new = (dotted(config.as_dict()) | {"search.metric": config.metric} for config in (before, now))
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name) and name != _TRIALS)
-
-
-_TRIALS = "search.trials"
+    return sorted(
+        name for name in old.keys() | new.keys() if old.get(name) != new.get(name) and name != "search.trials"
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verydeep.analysis import DepthUsage, Findings, Progress, SignalFlow
     from verydeep.data import Split
-    from verydeep.models import Network
+    from verydeep.models import ConvConfig, MLPConfig, Network, ResidualConfig
     from verydeep.training import Run
 
 PARTS = {
@@ -66,13 +66,10 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(Analyze, "analyze", arguments)
     parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
-    import torch
-
     from verydeep.cli.views._analysis import print_findings, summarise
     from verydeep.files import write_atomic
     from verydeep.training import Run, load_data
 
-    torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
     weights_so_far(run)
     beside = Run.load(options.beside) if options.beside is not None else None
@@ -141,14 +138,9 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
 
 def moments(run: Run, label: str) -> dict[str, Network]:
     """A network as it was when its training began, if its seed says that, and as it is."""
-    import torch
-
-    from verydeep.models import build
-
     began = {}
     if "model" not in run.facts.get("own", ()):
-        torch.manual_seed(run.config.seed)
-        began = {f"{label}, at initialisation": build(run.model.config)}
+        began = {f"{label}, at initialisation": _untrained(run.model.config, run.config.seed)}
     return began | {f"{label}, trained": run.model}
 
 
@@ -156,14 +148,22 @@ def plain_beside(model: Network, seed: int) -> dict[str, Network]:
     """A plain network of the same depth and width, untrained; nothing for convolutional ones."""
     from dataclasses import replace
 
-    import torch
-
-    from verydeep.models import MLPConfig, build
+    from verydeep.models import MLPConfig
 
     if not isinstance(model.config, MLPConfig) or model.config.kind == "plain":
         return {}
-    torch.manual_seed(seed)
-    return {"plain, at initialisation": build(replace(model.config, kind="plain"))}
+    return {"plain, at initialisation": _untrained(replace(model.config, kind="plain"), seed)}
+
+
+def _untrained(config: MLPConfig | ConvConfig | ResidualConfig, seed: int) -> Network:
+    """A network with the weights that a seed gives; the process keeps its random state."""
+    import torch
+
+    from verydeep.models import build
+
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return build(config)
 
 
 def _label(run: Run) -> str:

@@ -49,15 +49,12 @@ class Prune:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(Prune, "prune", arguments)
-    import torch
-
     from verydeep.cli._run_options import share, weights_so_far
     from verydeep.training import Interrupted, Run, require_free_folder
 
     tolerance = share(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
-    torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
     folder = options.folder or _beside(run.path)
     require_free_folder(folder)

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verydeep.search import Record, SearchReport, Study, ranked, records
+from verydeep.search import SearchReport, Study, TrialRecord, ranked, records
 from verydeep.training import clock
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def make_search_report(quiet: bool) -> SearchReport:
     return SearchReport() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
 
 
-def progress(found: list[Record], jobs: int) -> str:
+def progress(found: list[TrialRecord], jobs: int) -> str:
     """How far a search is, and how long it will take if the rest takes as long as what has ended."""
     ended = [record for record in found if record.status not in ("training", "waiting")]
     running = sum(record.status == "training" for record in found)
@@ -82,7 +82,7 @@ def progress(found: list[Record], jobs: int) -> str:
     return text
 
 
-def trials_table(rows: list[Record], metric: str, title: str = "") -> Table:
+def trials_table(rows: list[TrialRecord], metric: str, title: str = "") -> Table:
     """Trials as a table."""
     from rich.table import Table
     from rich.text import Text
@@ -93,7 +93,7 @@ def trials_table(rows: list[Record], metric: str, title: str = "") -> Table:
     return table
 
 
-def cells(record: Record, metric: str) -> list[str]:
+def cells(record: TrialRecord, metric: str) -> list[str]:
     """A trial in words."""
     value = "" if record.value is None else f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
     settings = " ".join(f"{name}={_short(v)}" for name, v in record.settings.items())

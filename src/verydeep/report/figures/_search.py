@@ -15,13 +15,15 @@ from verydeep.report.figures._axes import plain_axes
 from verydeep.report.figures._theme import Look, Theme, drawn
 
 if TYPE_CHECKING:  # at run time only where it is needed: most reports are of no search
-    from verydeep.search import Choices, Range, Record, Space
+    from verydeep.search import Choices, Range, Space, TrialRecord
 
 
 _LETTERS = 24  # of all choices of a field together, before their names are turned
 
 
-def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+def plot_slices(
+    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
+) -> Figure:
     """Draw the result over each field; diverged trials stand at the edge of the worst results, pruned ones are hollow.
 
     Args:
@@ -40,7 +42,9 @@ def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path
     return figure
 
 
-def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+def plot_parallel(
+    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
+) -> Figure:
     """Draw every trial as a line through its settings, the best ones on top; arguments as in `plot_slices`."""
     from verydeep.search import ranked
 
@@ -60,11 +64,11 @@ def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Pa
     return figure
 
 
-def _shown(records: Sequence[Record]) -> list[Record]:
+def _shown(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     return [r for r in records if r.settings and r.status not in ("training", "waiting", "failed")]
 
 
-def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, metric: str, look: Look) -> None:
+def _slice(axes: Axes, shown: list[TrialRecord], name: str, way: Range | Choices, metric: str, look: Look) -> None:
     from verydeep.search import Choices, Range
 
     position = _positions(way)
@@ -83,7 +87,7 @@ def _slice(axes: Axes, shown: list[Record], name: str, way: Range | Choices, met
     plain_axes(axes)
 
 
-def _results(axes: Axes, shown: list[Record], name: str, position: Callable[[Any], float], colour: str) -> float:
+def _results(axes: Axes, shown: list[TrialRecord], name: str, position: Callable[[Any], float], colour: str) -> float:
     """Draw what was measured, hollow where a trial was pruned; return the lowest."""
     lowest = math.inf
     for pruned in (False, True):

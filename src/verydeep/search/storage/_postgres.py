@@ -1,71 +1,73 @@
-"""A study in a PostgreSQL server, for workers anywhere.
-
-They send heartbeats; one who has been silent for four of them counts as dead.
-"""
+"""A study in a PostgreSQL server, for workers on any machine."""
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TypeVar
 
 import optuna
 from optuna.exceptions import StorageInternalError
-from optuna.storages import BaseStorage, RDBStorage, fail_stale_trials
+from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from verydeep.errors import UserError
 from verydeep.redact import redact
-from verydeep.search._storage import quiet_optuna
+from verydeep.search.storage._dead_workers import MISSED_HEARTBEATS, release_silent, send_heartbeats
+from verydeep.search.storage._store import quiet_optuna
 
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _EXPECTED = "postgresql://USER@HOST:PORT/DATABASE"
 _AMBIGUOUS = re.compile(r"@.*@|\?.*=.*@", flags=re.DOTALL)  # which @ ends the password?
-_PLAIN = str.maketrans({"{": "{{", "}": "}}"})  # Optuna takes an address for a template
-_SILENT_BEATS = 4
-_PATIENCE = 300.0  # seconds
-_PAUSE = 1.0
+_ESCAPED = str.maketrans({"{": "{{", "}": "}}"})  # Optuna formats the address as a template
+_RETRY_FOR = 300.0  # seconds
+_RETRY_AFTER = 1.0
 Result = TypeVar("Result")
 
 
 class PostgresStore:
-    """A server."""
+    """A study in a PostgreSQL server.
 
-    def __init__(self, url: str, heartbeat: int) -> None:
+    Args:
+        url: The server's address.
+        heartbeat_interval: Seconds between a worker's heartbeats.
+    """
+
+    def __init__(self, url: str, heartbeat_interval: int) -> None:
         if not url.startswith(_SCHEMES):
             raise UserError(f"--storage {redact(url)}: expected {_EXPECTED}")
         if _AMBIGUOUS.search(url):  # SQLAlchemy would take part of a password for the host, and errors would show it
-            raise UserError(f"--storage {redact(url)}: write every @ but the one before the host as %40")
-        self.heartbeat = heartbeat
-        # A connection for each of the few calls of an epoch: none to keep, and none that breaks in between.
+            raise UserError(f"--storage {redact(url)}: write every @ except the one before the host as %40")
+        self.heartbeat_interval = heartbeat_interval
+        # Each of the few calls per epoch opens a connection: none has to be kept alive, and none breaks in between.
         arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
         with storage_errors(), quiet_optuna():
             try:
                 self.storage: BaseStorage = RDBStorage(
-                    f"postgresql+psycopg://{url.split('://', 1)[1].translate(_PLAIN)}",
+                    f"postgresql+psycopg://{url.split('://', 1)[1].translate(_ESCAPED)}",
                     engine_kwargs=arguments,
-                    heartbeat_interval=heartbeat,
-                    grace_period=_SILENT_BEATS * heartbeat,
+                    heartbeat_interval=heartbeat_interval,
+                    grace_period=MISSED_HEARTBEATS * heartbeat_interval,
                 )
             except ImportError as error:
                 raise UserError("--storage needs an extra: pip install 'verydeep[postgres]'") from error
-            except ValueError as error:  # a port that is no number
-                raise UserError(f"--storage {redact(url)}: no address of a server; expected {_EXPECTED}") from error
+            except ValueError as error:  # a port that is not a number
+                raise UserError(f"--storage {redact(url)}: not a server's address; expected {_EXPECTED}") from error
             except RuntimeError as error:  # a schema of another version
                 raise UserError(f"--storage {redact(url)}: {str(error).splitlines()[0]}") from error
 
-    def patiently(self, call: Callable[[], Result]) -> Result:
-        """A server that is started again, or a network that is gone for a moment, costs no worker its trial."""
-        last = time.monotonic() + _PATIENCE
+    def with_retry(self, call: Callable[[], Result]) -> Result:
+        """Call a function, again for a few minutes if the server restarts or the network fails."""
+        last = time.monotonic() + _RETRY_FOR
         while True:
             try:
                 return call()
             except (SQLAlchemyError, StorageInternalError):
                 if time.monotonic() > last:
                     raise
-                time.sleep(_PAUSE)
+                time.sleep(_RETRY_AFTER)
 
     def claiming(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -73,36 +75,20 @@ class PostgresStore:
     def working(self, worker: str) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def beat(self, trial_id: int) -> None:
+    def heartbeat(self, trial_id: int) -> None:
         assert isinstance(self.storage, RDBStorage)
         self.storage.record_heartbeat(trial_id)
 
-    @contextmanager
-    def beating(self, trial_id: int) -> Iterator[None]:
-        stop = threading.Event()
-        thread = threading.Thread(target=self._beat_on, args=(trial_id, stop), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
-    def _beat_on(self, trial_id: int, stop: threading.Event) -> None:
-        while not stop.wait(self.heartbeat):
-            try:
-                self.beat(trial_id)
-            except (SQLAlchemyError, StorageInternalError):
-                continue  # the server may be back at the next beat
+    def heartbeats(self, trial_id: int) -> AbstractContextManager[None]:
+        return send_heartbeats(partial(self.heartbeat, trial_id), self.heartbeat_interval)
 
     def release_dead(self, study: optuna.Study) -> None:
-        with quiet_optuna():
-            fail_stale_trials(study)
+        release_silent(study)
 
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """A storage that is down or refuses us is something the user can mend."""
+    """Turn errors of a storage that is down or refuses the connection into one-line messages."""
     try:
         yield
     except (SQLAlchemyError, StorageInternalError) as error:

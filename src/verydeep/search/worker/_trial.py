@@ -1,4 +1,4 @@
-"""One trial: an ordinary run in a folder of its own, which goes on where it was."""
+"""One trial: an ordinary run in a folder of its own, which continues where an earlier attempt stopped."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,35 +14,35 @@ from verydeep.search._config import SearchConfig
 from verydeep.search._space import Settings, with_settings
 from verydeep.training import Position, Report, Run, TrainConfig, make_model, resume, train
 
-Watch = Callable[[dict[str, Any]], None]
-_PAUSE = 0.2  # seconds between looks at a run that another process holds
+OnEpoch = Callable[[dict[str, Any]], None]
+_POLL_EVERY = 0.2  # seconds between checks of a run that another process holds
 
 
-class Data:
-    """The data of a worker's trials, loaded once and again only when a trial needs other data."""
+class DatasetCache:
+    """Loads the data of a worker's trials, again only when a trial needs other data than the one before."""
 
     def __init__(self, root: str | Path | None) -> None:
         self.root = root
         self.config: DataConfig | None = None
 
     def __call__(self, config: DataConfig) -> Dataset:
-        """The data of a configuration."""
+        """Load the data of a configuration, unless it is loaded already."""
         if config != self.config:
             self.dataset, self.config = load_dataset(config, self.root), config
         return self.dataset
 
 
 class Paused(Exception):  # noqa: N818 - not an error
-    """A trial was stopped after an epoch, on purpose; its run is saved."""
+    """A trial was stopped on purpose after an epoch; its run is saved."""
 
 
 class ImpossibleError(UserError):
-    """The settings cannot be trained, whoever tries: a trial's result."""
+    """The settings cannot be trained by any worker, which is the trial's result."""
 
 
-def possible(search: SearchConfig, settings: Settings, data: Data) -> tuple[TrainConfig, Dataset]:
-    """What a trial trains on what; what is wrong with data that is not searched is no fault of its settings."""
-    with _impossible():
+def trial_config(search: SearchConfig, settings: Settings, data: DatasetCache) -> tuple[TrainConfig, Dataset]:
+    """The configuration and data of a trial; problems of data that is not searched are not the settings' fault."""
+    with _impossible_settings():
         config = with_settings(search.train, settings)
         if any(name.startswith("data.") for name in settings):
             data(config.data)
@@ -50,14 +50,14 @@ def possible(search: SearchConfig, settings: Settings, data: Data) -> tuple[Trai
 
 
 def check_trial(config: TrainConfig, dataset: Dataset) -> None:
-    """Refuse a network that cannot be, and images that cannot be varied so."""
-    with _impossible():
+    """Check that the network can be built and the images can be augmented as configured."""
+    with _impossible_settings():
         make_model(config, dataset)
         Batches(dataset.train, config.batch_size, seed=config.seed, augment=config.data.augment)
 
 
 @contextmanager
-def _impossible() -> Iterator[None]:
+def _impossible_settings() -> Iterator[None]:
     try:
         yield
     except UserError as error:
@@ -67,26 +67,26 @@ def _impossible() -> Iterator[None]:
 
 
 def train_trial(
-    config: TrainConfig, path: Path, data: Data, watch: Watch, wanted: Callable[[], None] = lambda: None
+    config: TrainConfig, path: Path, data: DatasetCache, watch: OnEpoch, wanted: Callable[[], None] = lambda: None
 ) -> Run:
     """Start or continue a trial's run.
 
     Args:
-        config: What to train; a run that is there already must have the same, but for the machine's part.
+        config: What to train; an existing run must have the same, except for device and threads.
         path: The run's folder.
-        data: Where its data comes from.
-        watch: Gets the metrics of every epoch, those of earlier attempts first; it may raise `Paused`.
-        wanted: Is called before anything is trained, also while another process holds the run; it may raise `Paused`.
+        data: Loads its data.
+        watch: Called with the metrics of every epoch, starting with those of earlier attempts; it may raise `Paused`.
+        wanted: Called before training starts, and while another process holds the run; it may raise `Paused`.
     """
     wanted()
-    while is_held(path / "lock"):  # by a process that was given up but lives, until the end of its epoch
-        time.sleep(_PAUSE)
+    while is_held(path / "lock"):  # by a process that counts as dead but is alive, until the end of its epoch
+        time.sleep(_POLL_EVERY)
         wanted()
-    report = _Epochs(watch)
+    report = _ReportEpochs(watch)
     if not (path / "config.json").exists():
         return train(config, path, loaded=data(config.data), report=report)
     run = Run.load(path)
-    if _settings(run.config) != _settings(config):
+    if _comparable(run.config) != _comparable(config):
         raise UserError(f"{path} was started with other settings; move it away, or choose another folder")
     if run.summary is not None:
         for metrics in run.metrics:
@@ -96,17 +96,17 @@ def train_trial(
     return resume(path, dataset=data(config.data), report=report, device=config.device, threads=config.threads)
 
 
-def _settings(config: TrainConfig) -> TrainConfig:
-    """What a result depends on: neither the device nor how the teacher's folder is written."""
+def _comparable(config: TrainConfig) -> TrainConfig:
+    """What a result depends on: not the device, nor how the path of the teacher's folder is written."""
     teacher = config.distill.teacher
     distill = replace(config.distill, teacher=teacher and str(Path(teacher).resolve()))
     return replace(config, device="auto", threads=None, distill=distill)
 
 
-class _Epochs(Report):
-    """Passes every epoch on; what went wrong and was mended goes to the run's events.log."""
+class _ReportEpochs(Report):
+    """Passes the metrics of every epoch on; warnings go to the run's events.log."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: OnEpoch) -> None:
         self.watch = watch
 
     def start(self, run: Run, position: Position, batches: int) -> None:
@@ -118,6 +118,6 @@ class _Epochs(Report):
         try:
             self.watch(metrics)
         except Paused:
-            # One that has diverged, or was trained to its end, ends by itself and says how.
+            # A run that has diverged or reached its last epoch ends by itself and records how.
             if not self.position.diverged and metrics["epoch"] < self.run.config.epochs:
                 raise

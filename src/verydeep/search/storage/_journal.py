@@ -1,0 +1,78 @@
+"""A study in a journal file, for the processes of one machine, or of several that share a disk with file locks."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import TypeVar
+
+import optuna
+from optuna.storages import BaseStorage, JournalStorage
+from optuna.storages.journal import BaseJournalBackend, JournalFileBackend
+from optuna.storages.journal._file import BaseJournalFileLock
+
+from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder
+from verydeep.lock import exclusive_lock
+from verydeep.search.storage._dead_workers import release_unlocked, worker_lock
+
+Result = TypeVar("Result")
+
+
+class JournalStore:
+    """A journal file in the study's folder; claims are made under a lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        make_folder(folder)
+        try:
+            backend: BaseJournalBackend = JournalFileBackend(str(folder / "journal.log"), lock_obj=_KernelLock(folder))
+            self.storage: BaseStorage = JournalStorage(backend)
+        except OSError as error:
+            raise cannot_write(folder / "journal.log", error) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{folder / 'journal.log'} is damaged or is not a study's journal ({error})") from error
+
+    def with_retry(self, call: Callable[[], Result]) -> Result:
+        """Call once: a file does not come back."""
+        return call()
+
+    def claiming(self) -> AbstractContextManager[None]:
+        return exclusive_lock(self.folder / "claim.lock", "")
+
+    def working(self, worker: str) -> AbstractContextManager[None]:
+        return worker_lock(self.folder, worker)
+
+    def heartbeat(self, trial_id: int) -> None:
+        """Do nothing: the worker's lock shows that it is alive."""
+
+    def heartbeats(self, trial_id: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def release_dead(self, study: optuna.Study) -> None:
+        release_unlocked(self.folder, self.storage, study)
+
+
+class _KernelLock(BaseJournalFileLock):
+    """A lock for Optuna's journal that, unlike its own locks, is released when the process that holds it dies."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.held = folder, ExitStack()
+
+    def acquire(self) -> bool:
+        self.held.enter_context(exclusive_lock(self.folder / "journal.lock", ""))
+        _drop_incomplete_line(self.folder / "journal.log")
+        return True
+
+    def release(self) -> None:
+        self.held.close()
+
+
+def _drop_incomplete_line(journal: Path) -> None:
+    """Remove the incomplete last line of a killed writer; Optuna would append to it, and read neither line."""
+    with journal.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        if file.read(1) not in (b"\n", b""):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,0 +1,84 @@
+"""A study: the trials of a search, and the attempts at each of them.
+
+A trial here is a number from 0 to `trials - 1`, which decides its settings. In Optuna, each attempt at it is a trial
+of its own. An attempt that was given up because its worker died or was stopped has failed there, and the trial is free
+again. If two workers add an attempt at the same instant, the earlier one counts and the other is never run.
+"""
+
+import math
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from verydeep.search._config import SearchConfig
+from verydeep.search._sampling import optuna_distributions
+from verydeep.search.storage._store import Store, quiet_optuna
+
+
+class Study:
+    """The trials of a search in their storage."""
+
+    def __init__(self, name: str, config: SearchConfig, store: Store) -> None:
+        self.name, self.config, self.store = name, config, store
+        with quiet_optuna():
+            self.optuna = optuna.load_study(study_name=name, storage=store.storage)
+        self.distributions = optuna_distributions(config.space)
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return int(self.optuna.user_attrs.get("trials", self.config.options.trials))
+
+    def attempts(self) -> list[list[FrozenTrial]]:
+        """The attempts at every trial, the first one first."""
+        found: list[list[FrozenTrial]] = [[] for _ in range(self.trials)]
+        for trial in self.optuna.get_trials(deepcopy=False):
+            if trial.user_attrs["setting"] < len(found):
+                found[trial.user_attrs["setting"]].append(trial)
+        return found
+
+    def unfinished(self) -> int:
+        """The number of trials without a result."""
+        current = [current_attempt(attempts) for attempts in self.attempts()]
+        return sum(attempt is None or not attempt.state.is_finished() for attempt in current)
+
+    @property
+    def worst(self) -> float:
+        """The value of a diverged run."""
+        return -math.inf if self.config.maximise else math.inf
+
+
+def current_attempt(attempts: list[FrozenTrial]) -> FrozenTrial | None:
+    """The attempt that counts: the earliest one that was not given up."""
+    return next((attempt for attempt in attempts if attempt.state != TrialState.FAIL), None)
+
+
+def epochs_reported(attempt: FrozenTrial) -> int:
+    """The number of epochs that an attempt has reported."""
+    return max(attempt.intermediate_values, default=0)
+
+
+def epochs_reached(attempts: list[FrozenTrial]) -> int:
+    """The number of epochs that any attempt has reported."""
+    return max(map(epochs_reported, attempts), default=0)
+
+
+def count_deaths(attempts: list[FrozenTrial]) -> int:
+    """How many workers have died over a trial since an attempt last got further than those before it."""
+    count = reached = 0
+    for attempt in attempts:
+        if epochs_reported(attempt) > reached:  # a long training may be killed often through no fault of its settings
+            count, reached = 0, epochs_reported(attempt)
+        count += attempt.state == TrialState.FAIL and not attempt.user_attrs.get("left")
+    return count
+
+
+def value_at(epoch: int, attempts: list[FrozenTrial]) -> float | None:
+    """A trial's value after an epoch, which is the same in all attempts that got so far."""
+    return next((a.intermediate_values[epoch] for a in attempts if epoch in a.intermediate_values), None)
+
+
+def best_value(curve: list[float | None], maximise: bool) -> float | None:
+    """The best value of a curve; None if it has none."""
+    values = [value for value in curve if value is not None]
+    return (max if maximise else min)(values) if values else None
