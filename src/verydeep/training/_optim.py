@@ -7,8 +7,8 @@ from torch import nn
 
 from verydeep.errors import UserError
 from verydeep.nn import parameter_groups
+from verydeep.optim import Muon, matrix_shapes, muon_groups
 from verydeep.training._config import OptimConfig
-from verydeep.training._muon import Muon, matrices_apart, matrix_shapes
 
 
 def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
@@ -22,11 +22,11 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
     )
     if not groups:
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
-    groups = matrices_apart(groups, model) if config.name == "muon" else _merged(groups)
+    groups = muon_groups(groups, model) if config.name == "muon" else _merged(groups)
     for group in groups:
         group["base_lr"] = group["lr"]
     if config.name == "muon":
-        return Muon(groups, config.lr, config.momentum, config.nesterov, matrix_shapes(model))
+        return Muon(groups, config.lr, config.momentum, config.nesterov, shapes=matrix_shapes(model))
     fused = all(_fusible(parameter) for group in groups for parameter in group["params"])
     if config.name == "adam":
         return torch.optim.AdamW(groups, config.lr, fused=fused)
@@ -36,7 +36,7 @@ def make_optimiser(model: nn.Module, config: OptimConfig) -> torch.optim.Optimiz
 def add_parameters(optimiser: torch.optim.Optimizer, module: nn.Module, config: OptimConfig) -> None:
     """Let it update another module too, by the same rules."""
     groups = parameter_groups(module, config.lr, config.weight_decay, bias_lr=config.bias_lr)
-    for group in matrices_apart(groups, module) if config.name == "muon" else groups:
+    for group in muon_groups(groups, module) if config.name == "muon" else groups:
         optimiser.add_param_group(group | {"base_lr": group["lr"]})
 
 

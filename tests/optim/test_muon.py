@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, LSTMHighway, PlainStack, RecurrentHighway
+from verydeep.optim import Muon
+from verydeep.optim._muon import orthogonal
 from verydeep.training import OptimConfig
-from verydeep.training._muon import Muon, orthogonal
 from verydeep.training._optim import add_parameters, make_optimiser
 
 
@@ -156,3 +157,15 @@ def test_parameters_without_a_gradient_are_left_alone() -> None:
     before = model.weight.detach().clone()
     make_optimiser(model, OptimConfig("muon", 0.1, weight_decay=0.1)).step()
     assert torch.equal(model.weight, before)
+
+
+def test_plain_parameters_are_accepted_and_only_matrices_are_made_orthogonal() -> None:
+    model = nn.Linear(4, 3).double()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimiser = Muon(model.parameters(), lr=0.5)
+    gradients(model, 0)
+    optimiser.step()
+    weight, bias = ((old - new) / 0.5 for old, new in zip(before, model.parameters(), strict=True))
+    assert model.weight.grad is not None
+    torch.testing.assert_close(weight, by_singular_values(model.weight.grad))
+    torch.testing.assert_close(bias, model.bias.grad)
