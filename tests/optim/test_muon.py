@@ -12,7 +12,7 @@ from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, LSTMHighway,
 from verydeep.optim import Muon
 from verydeep.optim._muon import orthogonal
 from verydeep.training import OptimConfig
-from verydeep.training._optim import add_parameters, make_optimiser
+from verydeep.training.step._optimiser import add_parameters, make_optimiser
 
 
 def by_singular_values(matrix: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 import verydeep
 from verydeep.training import ProcessGroup, Run
-from verydeep.training._seed import seed_step
+from verydeep.training.step._random import seed_step
 
 # What every process has at hand; each test adds what it does with it.
 PRELUDE = """

@@ -31,7 +31,7 @@ def test_a_run_goes_on_with_other_threads_if_asked_to_and_says_so(
     tmp_path: Path, tiny: Dataset, configure: Callable[..., TrainConfig], stop_after: Any, capsys: Any
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        train(configure(), tmp_path / "run", dataset=tiny, report=stop_after(2))
+        train(configure(), tmp_path / "run", dataset=tiny, progress=stop_after(2))
     before = torch.get_num_threads()
     try:
         run = resume(tmp_path / "run", dataset=tiny, threads=2)

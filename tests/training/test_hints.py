@@ -28,7 +28,7 @@ from verydeep.training import (
     resume,
     train,
 )
-from verydeep.training._hints import Distillation
+from verydeep.training.step._distillation import Distillation
 
 HINTS = DistillConfig(hint_epochs=2, hint="conv6", guided="highway3")
 
@@ -78,7 +78,7 @@ def test_hints_train_the_layers_up_to_the_guided_one_and_no_others(
 ) -> None:
     config = student()
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=images, report=stop_after(7))
+        train(config, tmp_path / "run", dataset=images, progress=stop_after(7))
     kept = load_file(tmp_path / "run" / "model.safetensors")  # after the first of the two epochs of hints
     start = make_model(config, images).state_dict()
     assert kept.keys() == start.keys()  # the regressor is not among them
@@ -114,7 +114,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     config = replace(student(), ema_half_life=1.0)
     whole = train(config, tmp_path / "whole", dataset=images)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=images, report=stop_after(steps))
+        train(config, tmp_path / "run", dataset=images, progress=stop_after(steps))
     assert outcome(resume(tmp_path / "run", dataset=images)) == outcome(whole)
 
 

@@ -18,9 +18,9 @@ from verydeep.training import (
     ModelConfig,
     OptimConfig,
     ProcessGroup,
-    Report,
     Run,
     ScheduleConfig,
+    TrainingProgress,
     evaluate,
     resume,
     train,
@@ -242,7 +242,7 @@ def test_compile_trains_the_same_network(tmp_path: Path, tiny: Dataset, configur
 
 
 def test_a_module_and_data_of_ones_own_are_trained_and_continued(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
-    class Stop(Report):
+    class Stop(TrainingProgress):
         def epoch(self, metrics: dict[str, Any]) -> None:
             if metrics["epoch"] == 2:
                 raise KeyboardInterrupt
@@ -252,7 +252,7 @@ def test_a_module_and_data_of_ones_own_are_trained_and_continued(tmp_path: Path,
     whole = train(config, tmp_path / "whole", model=Dropping(), dataset=tiny)
     torch.manual_seed(1)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", model=Dropping(), dataset=tiny, report=Stop())
+        train(config, tmp_path / "run", model=Dropping(), dataset=tiny, progress=Stop())
     for given, missing in (({"model": Dropping()}, "dataset"), ({"dataset": tiny}, "model")):
         with pytest.raises(UserError, match=rf"resume\(path, {missing}=\.\.\.\)"):
             resume(tmp_path / "run", **given)
@@ -266,12 +266,12 @@ def test_a_module_and_data_of_ones_own_are_trained_and_continued(tmp_path: Path,
 
 
 def test_other_data_than_before_is_refused(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
-    class Stop(Report):
+    class Stop(TrainingProgress):
         def epoch(self, metrics: dict[str, Any]) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(configure(), tmp_path / "run", dataset=tiny, report=Stop())
+        train(configure(), tmp_path / "run", dataset=tiny, progress=Stop())
     shorter = replace(tiny, train=replace(tiny.train, x=tiny.train.x[:100], y=tiny.train.y[:100]))
     with pytest.raises(UserError, match=r"the data has changed .train 115, now 100"):
         resume(tmp_path / "run", dataset=shorter)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.data import Batches, Dataset
-from verydeep.training import OptimConfig, Report, ScheduleConfig, TrainConfig, train
-from verydeep.training._optim import make_optimiser, set_rate
+from verydeep.training import OptimConfig, ScheduleConfig, TrainConfig, TrainingProgress, train
+from verydeep.training.step._optimiser import make_optimiser, set_learning_rate
 
 
 class Small(nn.Module):
@@ -118,7 +118,7 @@ def test_weights_and_biases_are_each_in_one_group_with_their_own_rate_and_decay(
 def test_the_schedule_scales_every_group_from_its_own_rate() -> None:
     optimiser = make_optimiser(Small(), OptimConfig(lr=0.1, bias_lr=2.0))
     for factor in (0.5, 0.25, 1.0):
-        set_rate(optimiser, factor)
+        set_learning_rate(optimiser, factor)
         rates = {group["name"]: group["lr"] for group in optimiser.param_groups}
         assert rates == {"weights": 0.1 * factor, "biases": 0.2 * factor, "classifier": 0.1 * factor}
 
@@ -127,5 +127,5 @@ def test_a_frozen_parameter_stays(tmp_path: Path, tiny: Dataset, configure: Any)
     model = Small()
     model.hidden.weight.requires_grad_(False)
     before = model.hidden.weight.clone()
-    train(configure(), tmp_path / "run", model=model, dataset=tiny, report=Report())
+    train(configure(), tmp_path / "run", model=model, dataset=tiny, progress=TrainingProgress())
     assert torch.equal(model.hidden.weight, before)

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from verydeep.errors import UserError
 from verydeep.search._attempts import MOST_DEATHS
 from verydeep.search._budget import Budget
@@ -41,7 +39,6 @@ def work(
         budget: When to stop, unless all is done before.
         report: Is told of every trial's end.
     """
-    torch.set_flush_denormal(True)  # as the command does
     worker, data, budget = worker_name(), Data(root), budget or Budget()
     with storage_errors(), interruptible() as interrupt, study.store.working(worker), _ending(budget.seconds):
         while not interrupt.requested and not _is_used(study, budget):

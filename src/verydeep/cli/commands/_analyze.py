@@ -146,7 +146,7 @@ def moments(run: Run, label: str) -> dict[str, Network]:
     from verydeep.models import build
 
     began = {}
-    if "model" not in run.facts.get("own", ()):
+    if "model" not in run.user_supplied:
         torch.manual_seed(run.config.seed)
         began = {f"{label}, at initialisation": build(run.model.config)}
     return began | {f"{label}, trained": run.model}

@@ -1,39 +1,39 @@
-"""What people see while several seeds train: nothing, lines, or a live table."""
+"""What is shown while several seeds train: nothing, lines, or a live table."""
 
 import sys
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from verydeep.training._report import clock, describe
-from verydeep.training._run import Run
-from verydeep.training._seeds_folder import Seeds
+from verydeep.training._progress import clock, describe
+from verydeep.training.run._run import Run
+from verydeep.training.seeds._seeds_folder import Seeds
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-class SeedsReport:
-    """Silent; the base of the others."""
+class SeedsProgress:
+    """Shows nothing; the base of the others."""
 
     def start(self, seeds: Seeds) -> None:
-        """Training begins or goes on."""
+        """Training begins or continues."""
 
-    def look(self, running: Collection[int], failed: Mapping[int, str]) -> None:
-        """Called several times a second."""
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+        """Called several times per second, with the seeds that train and the problems of those that failed."""
 
     def close(self) -> None:
-        """Training has ended, however it did."""
+        """Training has ended, for whatever reason."""
 
 
-class SeedsLines(SeedsReport):
-    """A line for every epoch of every seed, for logs."""
+class SeedsLines(SeedsProgress):
+    """A line per epoch of every seed, for logs."""
 
     def start(self, seeds: Seeds) -> None:
         self.seeds = seeds
         self.shown = {seed: len(run.metrics) for seed, run in seeds.runs.items()}
         self.ended: set[int] = set()
 
-    def look(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
         for seed, run in self.seeds.runs.items():
             metrics = run.metrics
             for line in metrics[self.shown.get(seed, 0) :]:
@@ -44,8 +44,8 @@ class SeedsLines(SeedsReport):
             self.ended.add(seed)
 
 
-class SeedsTable(SeedsReport):
-    """A live table with a row for every seed."""
+class SeedsTable(SeedsProgress):
+    """A live table with one row per seed."""
 
     def start(self, seeds: Seeds) -> None:
         from rich.live import Live
@@ -54,7 +54,7 @@ class SeedsTable(SeedsReport):
         self.live = Live(self._table((), {}), auto_refresh=False)
         self.live.start()
 
-    def look(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
         self.live.update(self._table(running, failed), refresh=True)
 
     def close(self) -> None:
@@ -91,6 +91,6 @@ class SeedsTable(SeedsReport):
         ]
 
 
-def make_seeds_report(quiet: bool) -> SeedsReport:
-    """A table for people, lines for files, nothing when asked for."""
-    return SeedsReport() if quiet else SeedsTable() if sys.stdout.isatty() else SeedsLines()
+def make_seeds_progress(quiet: bool) -> SeedsProgress:
+    """A table in a terminal, lines in a file, nothing if quiet."""
+    return SeedsProgress() if quiet else SeedsTable() if sys.stdout.isatty() else SeedsLines()

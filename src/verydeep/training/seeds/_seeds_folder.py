@@ -1,4 +1,4 @@
-"""The runs of several seeds on disk, and what they amount to."""
+"""The runs of several seeds on disk, and their summary."""
 
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import make_folder, read_json, write_atomic
 from verydeep.training._config import TrainConfig
-from verydeep.training._run import Run, require_free_folder
+from verydeep.training.run._run import Run, require_free_folder
 
 FILE = "seeds.json"
 _FORMAT = 1
@@ -18,14 +18,14 @@ _MEASURES = ("test_accuracy", "valid_accuracy", "accuracy")
 
 
 class Seeds:
-    """A folder with a run for every seed."""
+    """A folder with one run per seed."""
 
     def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
         self.path, self.config, self.seeds = path, config, seeds
 
     @classmethod
     def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
-        """Make the folder; one that has anything in it is refused."""
+        """Create the folder, which must not exist or be empty."""
         require_free_folder(path)
         make_folder(path)
         saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
@@ -34,11 +34,11 @@ class Seeds:
 
     @classmethod
     def load(cls, path: str | Path) -> "Seeds":
-        """Open a folder that `train_seeds` made."""
+        """Open a folder that `train_seeds` created."""
         file = Path(path) / FILE
         saved = read_json(file, "expected a folder made with --seeds")
         if saved.get("format") != _FORMAT or not {"training", "seeds"} <= saved.keys():
-            raise UserError(f"{file} is no list of seeds of format {_FORMAT}; another version's?")
+            raise UserError(f"{file} is not a format-{_FORMAT} list of seeds; was it written by another version?")
         return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
 
     @property
@@ -48,30 +48,31 @@ class Seeds:
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The result, or None while there is none."""
+        """The result, or None if there is none yet."""
         file = self.path / "summary.json"
         return read_json(file) if file.exists() else None
 
     def folder(self, seed: int) -> Path:
-        """Where the run of a seed is."""
+        """The folder of a seed's run."""
         return self.path / f"seed-{seed}"
 
     def has_started(self, seed: int) -> bool:
-        """Whether there is a run of this seed."""
+        """Whether this seed has a run."""
         return (self.folder(seed) / "config.json").exists()
 
     def has_ended(self, seed: int) -> bool:
-        """Whether the run of this seed has ended, also by divergence."""
+        """Whether the run of this seed has finished, stopped early or diverged."""
         return self.has_started(seed) and Run.load(self.folder(seed)).summary is not None
 
     def finish(self, failed: dict[int, str]) -> None:
-        """Write summary.json: what each seed reached, the best, mean and standard deviation."""
+        """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
         runs = {seed: run for seed, run in self.runs.items() if run.summary is not None}
         statuses = {seed: str((run.summary or {})["status"]) for seed, run in runs.items()}
         statuses |= dict.fromkeys(failed, "failed")
-        kept = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
-        measure = next((name for name in _MEASURES if kept and all(name in line for line in kept.values())), None)
-        values = {seed: line[measure] for seed, line in kept.items()} if measure else {}
+        measured = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
+        lines = measured.values()
+        measure = next((name for name in _MEASURES if measured and all(name in line for line in lines)), None)
+        values = {seed: line[measure] for seed, line in measured.items()} if measure else {}
         seeds = [{"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)]
         for line in seeds:
             if line["seed"] in failed:
@@ -80,7 +81,7 @@ class Seeds:
         write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
     def describe(self) -> str:
-        """The result in words."""
+        """The result in a sentence."""
         result = self.summary
         if result is None:
             return f"{self.path} has not finished; continue with: verydeep train --resume {self.path}"
@@ -89,14 +90,14 @@ class Seeds:
         if failed := [line for line in result["seeds"] if line["status"] == "failed"]:
             others += f" ({failed[0]['problem']}; try again: verydeep train --resume {self.path})"
         if not result["runs"]:
-            return f"no run reached anything{others}; everything is in {self.path}"
+            return f"no run has a result{others}; everything is in {self.path}"
         what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
         over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
         return f"{what}, {over}{others}; everything is in {self.path}"
 
 
 def statistics(values: list[float]) -> dict[str, Any]:
-    """Best, mean and sample standard deviation of accuracies; in words as the paper writes them, in percent."""
+    """Best, mean and sample standard deviation of accuracies; the text is in percent, as in the paper."""
     if not values:
         return {"runs": 0, "best": None, "mean": None, "std": None, "text": ""}
     best, middle, std = max(values), mean(values), stdev(values) if len(values) > 1 else None

@@ -1,8 +1,8 @@
-"""The state of a run on disk: one safetensors file a checkpoint, complete or not there, its content checked.
+"""Checkpoints: one safetensors file each, either complete or absent, with a checksum.
 
 A checkpoint holds the model, the optimiser, the position, and the average of the weights where a run has one. It needs
-no random state: what a step draws follows from seed, epoch and batch (see `_loop.py`). The last two are kept, so that
-there is one to go back to if a disk spoils the newest.
+no random state: what a step draws follows from seed, epoch and batch. The last two are kept, so that there is one to go
+back to if the newest is damaged.
 """
 
 import json
@@ -25,24 +25,24 @@ from verydeep.files import write_atomic
 from verydeep.models import separate
 
 _FORMAT = 1
-_KEPT = 2
-_NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+_SAVED = 2
+_NONE: Mapping[str, Tensor] = MappingProxyType({})
 
 
 @dataclass
 class Position:
-    """Where training stands, and what it has counted on the way.
+    """How far training has come, and what it has counted so far.
 
     Attributes:
         epoch: Epochs completed.
-        batch: Batches of the present epoch completed.
-        loss: Sum of the training losses of the present epoch's samples.
-        correct: How many of them were classified right.
-        seconds: Time spent training so far.
-        best: Best validation accuracy so far.
-        best_epoch: After how many epochs it was reached first.
-        best_loss: The lowest validation loss of the epochs that reached it.
-        diverged: Whether the loss is beyond hope, so that training has ended.
+        batch: Batches of the current epoch completed.
+        loss: Sum of the training losses of the current epoch's samples.
+        correct: How many of these samples were classified correctly.
+        seconds: Time spent training.
+        best: Best validation accuracy.
+        best_epoch: Epochs completed when it was first reached.
+        best_loss: The lowest validation loss among the epochs that reached it.
+        diverged: Whether the loss has diverged, which ends training.
     """
 
     epoch: int = 0
@@ -61,10 +61,10 @@ def save_checkpoint(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     position: Position,
-    more: Mapping[str, Tensor] = _NOTHING,
+    extra_tensors: Mapping[str, Tensor] = _NONE,
 ) -> None:
-    """Write a new checkpoint, then remove those that are too old; `more` is what else must be restored."""
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()} | dict(more)
+    """Write a new checkpoint, with any extra tensors that must be restored, then remove the oldest ones."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()} | dict(extra_tensors)
     state = optimiser.state_dict()["state"]
     for index, values in state.items():
         tensors |= {f"optim.{index}.{key}": torch.as_tensor(v) for key, v in values.items() if v is not None}
@@ -77,18 +77,18 @@ def save_checkpoint(
 
 
 def remove_old(folder: Path) -> None:
-    """Remove all checkpoints but the newest ones."""
-    for old in _checkpoints(folder)[_KEPT:]:
+    """Remove all but the newest checkpoints."""
+    for old in _checkpoints(folder)[_SAVED:]:
         old.unlink(missing_ok=True)
 
 
 def load_checkpoint(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, more: Mapping[str, Tensor] = _NOTHING
+    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, extra_tensors: Mapping[str, Tensor] = _NONE
 ) -> tuple[Position, dict[Path, str]]:
-    """Restore the newest checkpoint that is whole, the tensors of `more` in place.
+    """Restore the newest intact checkpoint; extra tensors are restored in place.
 
     Returns:
-        Its position (a fresh one when there is no checkpoint at all), and what is wrong with each newer one.
+        Its position (the beginning if there is no checkpoint at all), and what is wrong with each newer one.
     """
     problems: dict[Path, str] = {}
     paths = _checkpoints(folder)
@@ -96,28 +96,28 @@ def load_checkpoint(
         try:
             position, tensors = _read(path, type(optimiser).__name__)
             _restore(model, optimiser, tensors, path)
-            _restore_more(more, tensors, path)
+            _restore_extra(extra_tensors, tensors, path)
         except UserError as error:
             problems[path] = str(error)
         else:
             return position, problems
     if paths:
-        raise UserError(f"no checkpoint of this run can be used, start a new one: {'; '.join(problems.values())}")
+        raise UserError(f"none of the checkpoints can be used, so start a new run: {'; '.join(problems.values())}")
     return Position(), problems
 
 
 def set_aside(checkpoint: Path) -> Path:
-    """Rename a damaged checkpoint, so that it is neither used nor counted among those to keep."""
+    """Rename a damaged checkpoint, so that it is neither used nor counted among the newest ones."""
     return checkpoint.replace(checkpoint.with_suffix(".damaged"))
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Newest first; what people put beside them is left alone."""
+    """All checkpoints, newest first; other files in the folder are ignored."""
     ours = [path for path in folder.glob("*.safetensors") if re.fullmatch(r"\d+-\d+", path.stem, re.ASCII)]
-    return sorted(ours, key=_place, reverse=True)
+    return sorted(ours, key=_epoch_and_batch, reverse=True)
 
 
-def _place(checkpoint: Path) -> list[int]:
+def _epoch_and_batch(checkpoint: Path) -> list[int]:
     return [int(number) for number in checkpoint.stem.split("-")]
 
 
@@ -152,8 +152,8 @@ def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[s
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
-def _restore_more(more: Mapping[str, Tensor], tensors: dict[str, Tensor], path: Path) -> None:
-    for name, value in more.items():
+def _restore_extra(extra_tensors: Mapping[str, Tensor], tensors: dict[str, Tensor], path: Path) -> None:
+    for name, value in extra_tensors.items():
         if name not in tensors or tensors[name].shape != value.shape:
             raise UserError(f"{path} does not hold {name}, which the configuration needs")
         value.copy_(tensors[name])

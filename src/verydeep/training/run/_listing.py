@@ -1,4 +1,4 @@
-"""All runs below a folder, for a table: broken ones are listed with what is wrong."""
+"""All runs below a folder, for a table; broken runs are listed with their problem."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,31 +7,31 @@ from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.lock import is_held
-from verydeep.training._data import RunData
-from verydeep.training._run import Run
+from verydeep.training.run._run import Run
+from verydeep.training.run._run_data import RunData
 
-_LEVELS = 3  # folders below the one asked for in which runs are looked for
+_LEVELS = 3  # how many levels of folders are searched
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A run in short.
+    """The main facts about a run.
 
     Attributes:
         name: Its path below the folder.
         status: training, finished, stopped early, diverged, pruned (from another run), interrupted (saved and
             stopped), unfinished (killed) or broken.
-        changed: When it last was written to, as seconds since 1970.
-        model: Its network's name.
-        depth: Layers with weights; None for a module of the user's own.
-        parameters: Trainable ones.
-        data: Its data's name.
+        changed: When it was last written to, in seconds since 1970.
+        model: The network's name.
+        depth: Layers with weights; None for a user-supplied module.
+        parameters: Number of trainable parameters.
+        data: The data's name.
         epochs_done: Epochs completed.
-        epochs: Epochs it is to train for.
+        epochs: Epochs in total.
         loss: Training loss of the last epoch.
-        valid_accuracy: The best.
-        test_accuracy: Of the weights the run keeps: best on validation data, or the last.
-        seconds: Time trained so far.
+        valid_accuracy: Best validation accuracy.
+        test_accuracy: Test accuracy of the saved weights: the best on validation data, or the last.
+        seconds: Time spent training.
         problem: What is wrong with a broken run.
     """
 
@@ -52,22 +52,22 @@ class RunInfo:
 
 
 def list_runs(folder: str | Path) -> list[RunInfo]:
-    """Every run in the folder or up to three folders below it, the latest last; not the trials of studies below it."""
+    """Every run in the folder and up to three levels below it, the latest last, without the trials of studies."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; runs are made by verydeep train")
+        raise UserError(f"{folder}: no such folder; verydeep train creates runs")
     paths = [path for path in _find(folder) if not _is_study(path)]
-    found = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
-    return sorted(found, key=lambda info: (info.changed, info.name))
+    infos = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
+    return sorted(infos, key=lambda info: (info.changed, info.name))
 
 
 def list_studies(folder: str | Path) -> list[Path]:
-    """The studies of searches below the folder, as far down as runs are listed."""
+    """The studies of searches below the folder, on the levels on which runs are listed."""
     return [path for path in _find(Path(folder)) if _is_study(path)]
 
 
 def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
-    """Runs, and the studies below the first folder, without what is in them."""
+    """Folders that are runs, or studies below the first folder; neither is searched further."""
     try:
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     except OSError:
@@ -88,7 +88,7 @@ def _info(path: Path, name: str) -> RunInfo:
     try:
         run = Run.load(path)
         return RunInfo(name, _status(run), _changed(path), **_size(run), **_progress(run))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # whatever a spoilt file may cause
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # a damaged file can cause any of these
         return RunInfo(name, "broken", _changed(path), problem=str(error) or type(error).__name__)
 
 
@@ -103,7 +103,7 @@ def _status(run: Run) -> str:
 
 
 def _size(run: Run) -> dict[str, Any]:
-    saved, data = run.facts, run.path / "data.json"
+    saved, data = run.metadata, run.path / "data.json"
     size = saved.get("size", {})
     return {
         "model": run.config.model.name if saved["architecture"] else "(your own)",
@@ -114,14 +114,14 @@ def _size(run: Run) -> dict[str, Any]:
 
 
 def _progress(run: Run) -> dict[str, Any]:
-    metrics, kept = run.metrics, run.measured
+    metrics, measured = run.metrics, run.measured
     last = metrics[-1] if metrics else {}
     return {
         "epochs_done": last.get("epoch", 0),
         "epochs": run.config.epochs,
         "loss": last.get("loss"),
-        "valid_accuracy": kept.get("valid_accuracy"),
-        "test_accuracy": kept.get("test_accuracy"),
+        "valid_accuracy": measured.get("valid_accuracy"),
+        "test_accuracy": measured.get("test_accuracy"),
         "seconds": float(last.get("seconds", 0)),
     }
 

@@ -1,4 +1,4 @@
-"""Runs whose network was not trained from the beginning but made from another run's."""
+"""Runs whose network was made from another run's network instead of being trained from the beginning."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,27 +7,27 @@ from typing import Any
 from verydeep.files import write_atomic
 from verydeep.models import MLPConfig, Network, save_weights
 from verydeep.training._config import ModelConfig, TrainConfig
-from verydeep.training._run import Run, require_free_folder
+from verydeep.training.run._run import Run, require_free_folder
 
 
 def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: dict[str, Any]) -> Run:
-    """A run's folder for a network made from another run's: it can be evaluated, analysed and exported like any other.
+    """Create a run for a network made from another run's; it can be evaluated, analysed and exported like any other.
 
     Args:
-        parent: Whose data it remembers.
+        parent: The run that the network was made from; the new run shares its data.
         path: The new folder, which must not exist or be empty.
         model: The network.
         status: What was done, such as "pruned".
-        metrics: What is known of it: loss, accuracy, test_accuracy, ...
+        metrics: What was measured: loss, accuracy, test_accuracy, ...
     """
     path = Path(path)
     require_free_folder(path)
-    own = ["model", *(["dataset"] if "dataset" in parent.facts.get("own", ()) else [])]
+    user_supplied = ["model", *(["dataset"] if "dataset" in parent.user_supplied else [])]
     data = parent.path / "data.json"
     if data.exists():
         write_atomic(path / "data.json", data.read_bytes())
-    facts = {"own": own, "data": parent.facts.get("data", {})} | origin(parent)
-    run = Run.create(path, derived_config(parent.config, model), model, facts)
+    metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
+    run = Run.create(path, derived_config(parent.config, model), model, metadata)
     save_weights(model, path / "model.safetensors")
     line = {"epoch": 0, "lr": 0.0, **metrics, "seconds": 0.0}
     run.append(line)
@@ -37,13 +37,13 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
     return run
 
 
-def origin(parent: Run | None) -> dict[str, str]:
-    """What a run says of the one its network was made from."""
+def parent_metadata(parent: Run | None) -> dict[str, str]:
+    """What config.json says about the run that a network was made from."""
     return {} if parent is None else {"made_from": str(parent.path)}
 
 
 def derived_config(config: TrainConfig, model: Network) -> TrainConfig:
-    """The configuration of a run, naming the new network's depth where it can."""
+    """A run's configuration with the depth and gate bias of the new network, where the network has them."""
     if not isinstance(model.config, MLPConfig):
         return config
     named: ModelConfig = replace(config.model, depth=model.config.depth, gate_bias=model.config.gate_bias)

@@ -1,4 +1,4 @@
-"""What a number was measured with: it stands beside every result."""
+"""Versions and machine that a result was measured with; they are stored beside every result."""
 
 import os
 import platform
@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from verydeep.redact import redact
-from verydeep.training._git import checked_out_commit
+from verydeep.training.run._git import checked_out_commit
 
 
 def environment() -> dict[str, Any]:
-    """Versions, machine, threads, and the git commit of the working directory if it is a checkout."""
+    """Versions, machine, threads, and the git commit if the working directory is a checkout."""
     return {
         "verydeep": version("verydeep"),
         "torch": torch.__version__,
@@ -31,20 +31,20 @@ def environment() -> dict[str, Any]:
 
 
 def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """What decides the last digits of a result and is not as it was: name, value before, value now."""
+    """Changes that can alter the last digits of a result: name, value before, value now."""
     now = environment()
     names = ("torch", "processor", "processes", "threads", "gpu")
     return [(name, before[name], now[name]) for name in names if name in before and before[name] != now[name]]
 
 
 def _program() -> str:
-    """What was run, without the folders of the machine it was run on."""
+    """The program's name, without the folders of this machine."""
     path = Path(sys.argv[0])
     return "verydeep" if path.stem in ("verydeep", "__main__") else path.name
 
 
 def _processor() -> str:
-    """The name the kernel gives, where there is one; platform.processor() is empty on Linux."""
+    """The processor's name according to the kernel; platform.processor() is empty on Linux."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

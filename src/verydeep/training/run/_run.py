@@ -3,11 +3,11 @@
 config.json        the network's architecture, the resolved training configuration, what the data looked like
 data.json          the data's name and classes, and how raw values are prepared for the network
 environment.json   versions, machine, threads, git commit
-metrics.jsonl      one line an epoch
-model.safetensors  the weights: best on validation data, or the last where there is none
+metrics.jsonl      one line per epoch
+model.safetensors  the weights: the best on validation data, or the last if there is none
 checkpoint/        where to continue from
-summary.json       how it ended; not there while it has not
-events.log         when it started, was resumed and stopped
+summary.json       how the run ended; written at the end
+events.log         when it was started, interrupted, resumed and finished
 """
 
 import json
@@ -21,11 +21,12 @@ from typing import Any
 from torch import nn
 
 from verydeep.config import from_dict, to_dict
+from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
-from verydeep.training._environment import environment
+from verydeep.training.run._environment import environment
 
 FORMAT = 1
 
@@ -37,23 +38,23 @@ class Run:
         self.path, self.config = path, config
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, model: nn.Module, facts: dict[str, Any]) -> "Run":
-        """Fill the folder; it is a run from the moment it has a config.json.
+    def create(cls, path: Path, config: TrainConfig, model: nn.Module, metadata: dict[str, Any]) -> "Run":
+        """Write the first files of a run; the folder is a run once it has a config.json.
 
         Args:
             path: The folder; `require_free_folder` says which are refused.
             config: The resolved configuration.
-            model: Its architecture is noted if it is one of our networks.
-            facts: What else config.json says.
+            model: The network; its architecture is recorded if it is one of ours.
+            metadata: Further entries of config.json.
         """
         require_free_folder(path)
         make_folder(path)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
         depth = model.config.depth if isinstance(model, Network) else None
         size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
-        saved = network | {"size": size, "training": to_dict(config)} | facts
+        saved = network | {"size": size, "training": to_dict(config)} | metadata
         run = cls(path, config)
-        run.keep_environment()
+        run.write_environment()
         write_atomic(path / "config.json", json.dumps(saved, indent=1) + "\n")
         return run
 
@@ -63,20 +64,26 @@ class Run:
         path = Path(path)
         saved = read_json(path / "config.json", "expected a folder made by verydeep train")
         if saved.get("format") != FORMAT or "training" not in saved:
-            raise UserError(f"{path / 'config.json'} is no run's configuration of format {FORMAT}; another version's?")
+            file = path / "config.json"
+            raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
         for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict)):
             if saved.get(key) is not None and not isinstance(saved[key], kind):
                 raise UserError(f"{path / 'config.json'}: '{key}' is not as verydeep wrote it; put it back as it was")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """All that config.json says."""
+    def metadata(self) -> dict[str, Any]:
+        """The content of config.json."""
         return read_json(self.path / "config.json")
 
     @property
+    def user_supplied(self) -> list[str]:
+        """Which of "model" and "dataset" were given in Python instead of being named in the configuration."""
+        return list(self.metadata.get("own") or ())
+
+    @property
     def metrics(self) -> list[dict[str, Any]]:
-        """One dictionary for every epoch completed; a last line cut short by a crash is left out."""
+        """One dictionary per completed epoch; a last line that a crash cut short is left out."""
         file = self.path / "metrics.jsonl"
         lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
         return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
@@ -85,21 +92,21 @@ class Run:
         try:
             return dict(json.loads(line))
         except (ValueError, TypeError) as error:
-            raise UserError(f"{self.path / 'metrics.jsonl'} line {number} is damaged; mend or remove it") from error
+            raise UserError(f"{self.path / 'metrics.jsonl'} line {number} is damaged; repair or remove it") from error
 
     @property
     def measured(self) -> dict[str, Any]:
-        """The epoch whose weights the run keeps: best on validation data, or the last; empty if there is none."""
+        """Metrics of the saved weights: the best epoch on validation data, or the last; empty if there is none."""
         metrics, summary = self.metrics, self.summary
         if summary is not None and summary["status"] == "diverged":
-            metrics = metrics[:-1]  # a diverged epoch's are not kept
+            metrics = metrics[:-1]  # the weights of a diverged epoch are not saved
         elif summary is not None and summary["best"] is not None:
             return dict(summary["best"])
         return best_line(metrics) or (metrics[-1] if metrics else {})
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """How the run ended, or None while it has not."""
+        """How the run ended, or None if it has not."""
         file = self.path / "summary.json"
         if not file.exists():
             return None
@@ -110,14 +117,14 @@ class Run:
 
     @property
     def is_network(self) -> bool:
-        """Whether the run trains one of our networks, and not a module of the user's own."""
-        return self.facts.get("architecture") is not None
+        """Whether the run trains one of our networks, and not a user-supplied module."""
+        return self.metadata.get("architecture") is not None
 
     @cached_property
     def model(self) -> Network:
         """The network with the run's weights, in evaluation mode."""
         if not self.is_network:
-            raise UserError(f"{self.path} trained a module of your own: make it, and use load_weights(module, path)")
+            raise UserError(f"{self.path} trained a module of your own: create it, then use load_weights(module, path)")
         if not (self.path / "model.safetensors").exists():
             if self.summary is not None:
                 raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
@@ -128,14 +135,14 @@ class Run:
         """Add an epoch to metrics.jsonl."""
         self._append("metrics.jsonl", json.dumps(metrics) + "\n")
 
-    def keep_epochs(self, epochs: int) -> None:
-        """Drop metrics of epochs that will be trained again, because the checkpoint is older."""
-        kept = self.metrics[:epochs]
+    def truncate_metrics(self, epochs: int) -> None:
+        """Drop the metrics of epochs that will be trained again, because the checkpoint is older."""
+        saved = self.metrics[:epochs]
         if (self.path / "metrics.jsonl").exists():
-            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in saved))
 
     def remove_partial_files(self) -> None:
-        """Remove what a killed process left half written."""
+        """Remove files that a killed process left incomplete."""
         for file in partial_files(self.path) + partial_files(self.path / "checkpoint"):
             file.unlink(missing_ok=True)
 
@@ -143,12 +150,12 @@ class Run:
         """Add a line to events.log."""
         self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
 
-    def keep_environment(self) -> None:
-        """Say what it is trained with."""
+    def write_environment(self) -> None:
+        """Record the versions and the machine."""
         write_atomic(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Say how the run ended."""
+        """Record how the run ended."""
         write_atomic(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
 
     def _append(self, name: str, line: str) -> None:
@@ -161,19 +168,43 @@ class Run:
             raise cannot_write(self.path / name, error) from error
 
 
+def numbered_folder(config: TrainConfig, dataset: Dataset, number: int) -> Path:
+    """The default folder of a run: runs/MODEL-DATA-1, -2 and so on."""
+    return Path("runs") / f"{config.model.name}-{dataset.name}-{number}"
+
+
+def reserve_number(config: TrainConfig, dataset: Dataset) -> int:
+    """Create the first numbered folder that is free and return its number; concurrent calls get different ones."""
+    make_folder(Path("runs"))
+    number = 1
+    while True:
+        path = numbered_folder(config, dataset, number)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        else:
+            return number
+
+
 def require_free_folder(path: Path) -> None:
-    """A new run needs a folder that is not there, or empty but for what a start that was killed at once left."""
+    """Raise a `UserError` unless a new run can use the folder.
+
+    It must not exist, or be empty except for what a start that was killed at once left behind.
+    """
     if path.is_dir():
-        left = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
-        taken = any(file not in left for file in path.iterdir())
+        leftovers = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
+        taken = any(file not in leftovers for file in path.iterdir())
     else:
         taken = path.exists()
     if taken:
-        raise UserError(f"{path} is there already; choose another with --folder, or continue it with --resume {path}")
+        raise UserError(f"{path} exists already; choose another with --folder, or continue it with --resume {path}")
 
 
 def best_line(metrics: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The epoch of the highest validation accuracy, of equals the one of the lowest loss; None without validation."""
+    """The epoch with the highest validation accuracy, ties broken by loss; None without validation data."""
     lines = [line for line in metrics if line.get("valid_accuracy") is not None]
     return max(lines, key=lambda line: (line["valid_accuracy"], -_number(line.get("valid_loss"))), default=None)
 
