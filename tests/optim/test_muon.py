@@ -12,7 +12,7 @@ from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, LSTMHighway,
 from verydeep.optim import Muon
 from verydeep.optim._muon import orthogonal
 from verydeep.training import OptimConfig
-from verydeep.training.step._optimiser import add_parameters, make_optimiser
+from verydeep.training.step._optimiser import make_optimiser
 
 
 def by_singular_values(matrix: Tensor) -> Tensor:
@@ -128,11 +128,10 @@ def test_matrices_that_are_kept_together_are_made_orthogonal_one_by_one(
     torch.testing.assert_close(matrices, torch.stack(expected))
 
 
-def test_a_module_added_later_is_updated_by_the_same_rules() -> None:
+def test_an_extra_module_is_updated_by_the_same_rules() -> None:
     first, later = nn.Linear(3, 4).double(), nn.Conv2d(2, 5, 2).double()
     config = OptimConfig("muon", 1.0, momentum=0.0)
-    optimiser = make_optimiser(first, config)
-    add_parameters(optimiser, later, config)
+    optimiser = make_optimiser(first, config, extra=later)
     before = later.weight.detach().clone()
     gradients(later, 0)
     optimiser.step()

@@ -86,7 +86,7 @@ def test_without_any_whole_checkpoint_one_line_says_so(tmp_path: Path, tiny: Dat
     checkpoints = stopped(configure(), tmp_path / "run", tiny)
     for checkpoint in checkpoints:
         checkpoint.write_bytes(b"\0" * 100)
-    with pytest.raises(UserError, match="no checkpoint of this run can be used, start a new one") as error:
+    with pytest.raises(UserError, match="none of the checkpoints can be used, so start a new run") as error:
         resume(tmp_path / "run", dataset=tiny)
     assert all(str(checkpoint) in str(error.value) for checkpoint in checkpoints)
     assert "\n" not in str(error.value)

@@ -91,7 +91,7 @@ def test_a_module_that_cannot_be_trained_says_why(tiny: Dataset, configure: Any,
     with pytest.raises(UserError, match="nothing to train"):
         train(configure(), tmp_path / "frozen", model=classifier().requires_grad_(False), dataset=tiny)
     narrow = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
-    with pytest.raises(UserError, match=r"logits of shape \(batch, 3\), one a class; got \(10, 2\)"):
+    with pytest.raises(UserError, match=r"logits of shape \(batch, 3\), one per class; got \(10, 2\)"):
         train(configure(), tmp_path / "narrow", model=narrow, dataset=tiny)
 
 

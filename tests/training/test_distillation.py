@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from verydeep.data import Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import create_model
+from verydeep.objectives import Classification
 from verydeep.training import (
     DistillConfig,
     ModelConfig,
     OptimConfig,
-    Position,
     Run,
     ScheduleConfig,
     TrainConfig,
@@ -129,16 +129,16 @@ class Fixed(nn.Module):
         return self.logits
 
 
-@pytest.mark.parametrize(("progress", "weight"), [(0.0, 4.0), (0.5, 2.5), (1.0, 1.0)])
-def test_soft_answers_are_weighted_by_four_to_one_beside_the_labels(progress: float, weight: float) -> None:
+@pytest.mark.parametrize(("fraction", "weight"), [(0.0, 4.0), (0.5, 2.5), (1.0, 1.0)])
+def test_soft_answers_are_weighted_by_four_to_one_beside_the_labels(fraction: float, weight: float) -> None:
     ours, theirs = torch.tensor([[1.0, 2.0, 0.0], [0.5, 0.0, 3.0]]), torch.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 6.0]])
     y = torch.tensor([1, 2])
     network: Any = Fixed(theirs)
-    objective = Distillation(settings(), Fixed(ours), nn.Identity(), network, nullcontext)
-    loss, right = (part.item() for part in objective(torch.zeros(2, 1), y, Position(), progress))
+    distillation = Distillation(settings(), Classification(), Fixed(ours), nn.Identity(), network, nullcontext)
+    loss, correct = (part.item() for part in distillation(torch.zeros(2, 1), y, 0, fraction))
     soft = -((theirs / 3).softmax(1) * (ours / 3).log_softmax(1)).sum()
     assert loss == pytest.approx((F.cross_entropy(ours, y, reduction="sum") + weight * soft).item(), rel=1e-6)
-    assert right == 2
+    assert correct == 2
 
 
 def test_a_layer_is_named_with_its_activation() -> None:
@@ -152,7 +152,7 @@ def test_a_layer_is_named_with_its_activation() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [({"hint": "conv99"}, "unknown layer 'conv99'"), ({"guided": "highway9"}, "smaller than the hint's"),
-     ({"guided": "dense10"}, "gives no feature maps"), ({"teacher": "nowhere"}, "cannot read nowhere"),
+     ({"guided": "dense10"}, "not maps; choose a convolution"), ({"teacher": "nowhere"}, "cannot read nowhere"),
      ({"teacher": None}, r"needs distill\.teacher")],
 )  # fmt: skip
 def test_what_cannot_teach_is_refused_before_anything_is_written(
