@@ -113,7 +113,7 @@ def test_when_all_diverge_that_is_the_result(tmp_path: Path, configure: Configur
     seeds = Seeds.create(tmp_path / "seeds", config, (0,))
     train(config, seeds.folder(0))
     seeds.finish({})
-    assert seeds.describe().startswith("no run reached anything; 1 diverged; everything is in")
+    assert seeds.describe().startswith("no run has a result; 1 diverged; everything is in")
 
 
 @pytest.mark.slow
