@@ -11,20 +11,20 @@ from torch import nn
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.training import (
+    Interrupt,
     Interrupted,
     ModelConfig,
     OptimConfig,
+    ProcessGroup,
     Run,
     TrainConfig,
     TrainingProgress,
+    make_model,
     resume,
     train,
 )
-from verydeep.training._interrupt import Interrupt
-from verydeep.training._train import make_model
 from verydeep.training._trainer import Trainer
 from verydeep.training.run._run_data import fingerprint
-from verydeep.training.step._process_group import ProcessGroup
 
 
 class Warnings(TrainingProgress):
