@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from verydeep.cpu import cpu_settings, flushes_denormals
@@ -21,6 +22,7 @@ def test_settings_hold_inside_and_not_after() -> None:
 
 
 THREADS = """
+import pytest
 import torch
 from verydeep.cpu import cpu_settings
 
@@ -36,6 +38,7 @@ assert flushed() == [False, False], flushed()
 """
 
 
+@pytest.mark.slow
 def test_all_threads_of_torch_follow_whether_they_were_there_before_or_not() -> None:
     for first, threads in (("flushed()", ""), ("", "3")):
         code = THREADS.format(first=first, threads=threads)

@@ -187,7 +187,8 @@ def test_a_teacher_of_other_data_or_that_has_not_finished_is_refused(
     ("make", "words"),
     [(lambda: settings(distill=replace(HINTS, hint_epochs=4)), "fewer than all 4 epochs"),
      (lambda: settings(distill=HINTS, patience=1), "patience cannot be used with"),
-     (lambda: DistillConfig(hint_epochs=1), "the layers of teacher and student"), (lambda: DistillConfig(temperature=0.0), "more than 0")],
+     (lambda: DistillConfig(hint_epochs=1), "the layers of teacher and student"),
+     (lambda: DistillConfig(temperature=0.0), "more than 0")],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words):

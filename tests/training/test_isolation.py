@@ -50,6 +50,7 @@ def outcome(path: Path) -> tuple[list[dict[str, Any]], bytes]:
     return lines, (path / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_python_and_the_command_give_the_same_bits(tmp_path: Path) -> None:
     """With as many threads as torch chooses, also where denormal numbers decide."""
     for epochs, lr in ((1, "1e-39"), (2, "0.1")):
