@@ -5,9 +5,8 @@ from pathlib import Path
 import torch
 
 from verydeep.data import Dataset, Split
-from verydeep.training import ProcessGroup, Report, Run, TrainConfig, make_model
-from verydeep.training._interrupt import Interrupt
-from verydeep.training._loop import Trainer
+from verydeep.training import Interrupt, ProcessGroup, Run, TrainConfig, TrainingProgress, make_model
+from verydeep.training._trainer import Trainer
 
 
 def random_images(samples: int, shape: tuple[int, ...], classes: int) -> Dataset:
@@ -16,14 +15,14 @@ def random_images(samples: int, shape: tuple[int, ...], classes: int) -> Dataset
     return Dataset("random", Split(x, y), None, Split(x[:100], y[:100]), names)
 
 
-def make_trainer(config: TrainConfig, data: Dataset, folder: str, report: Report) -> Trainer:
+def make_trainer(config: TrainConfig, data: Dataset, folder: str, progress: TrainingProgress) -> Trainer:
     return Trainer(
-        Run(Path(folder), config), make_model(config, data), data, ProcessGroup(0, 1, torch.device("cpu")), report
+        Run(Path(folder), config), make_model(config, data), data, ProcessGroup(0, 1, torch.device("cpu")), progress
     )
 
 
 def train_steps(trainer: Trainer, epoch: int, steps: int) -> None:
     """The last steps of an epoch, so that what an epoch begins with (its order of samples) counts fully too."""
-    trainer.position.epoch, trainer.position.batch = epoch, len(trainer.batches) - steps
-    assert trainer.train_epoch(Interrupt())
-    assert trainer.position.batch == len(trainer.batches)
+    trainer.state.position.epoch, trainer.state.position.batch = epoch, len(trainer.batches) - steps
+    assert not trainer.train_epoch(Interrupt())
+    assert trainer.state.position.batch == len(trainer.batches)

@@ -19,7 +19,7 @@ from _result import write_result
 from verydeep.experiments import ENTRIES, read_recipe
 from verydeep.experiments._bench_child import peak
 from verydeep.models import Network, multiply_adds
-from verydeep.training import Report
+from verydeep.training import TrainingProgress
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-speed.json"
 NAMES = [entry.name for entry in ENTRIES if entry.data != "CIFAR-100" and entry.name and "hints" not in entry.name]
@@ -30,7 +30,7 @@ REPEATS, STEPS = 5, 2
 def measure(name: str, folder: str) -> dict[str, Any]:
     config = read_recipe(name, "fast")
     data = random_images(2 * STEPS * config.batch_size, SHAPES[config.data.source], 10)
-    trainer = make_trainer(config, data, folder, Report())
+    trainer = make_trainer(config, data, folder, TrainingProgress())
     assert isinstance(trainer.model, Network)
     product = peak(0.5)["gflops"]
     times = []

@@ -33,7 +33,8 @@ from safetensors import safe_open
 from verydeep.cli.commands._train import main as verydeep_train
 from verydeep.config import to_dict
 from verydeep.training import Run, read_config
-from verydeep.training._loop import Trainer
+from verydeep.training._trainer import Trainer
+from verydeep.training.run._state import RunState
 
 ROOT = Path(__file__).parents[1]
 PHASES = ("start or end", "epoch", "checkpoint", "evaluation")
@@ -53,8 +54,9 @@ def child(arguments: list[str], phase: mmap.mmap) -> int:
 
 
 def note_phases(phase: mmap.mmap) -> None:
-    for method, name in (("train_epoch", "epoch"), ("save", "checkpoint"), ("measure", "evaluation")):
-        setattr(Trainer, method, noting(getattr(Trainer, method), phase, PHASES.index(name)))
+    methods = ((Trainer, "train_epoch", "epoch"), (RunState, "save", "checkpoint"), (Trainer, "measure", "evaluation"))
+    for owner, method, name in methods:
+        setattr(owner, method, noting(getattr(owner, method), phase, PHASES.index(name)))
 
 
 def noting(method: Callable[..., Any], phase: mmap.mmap, number: int) -> Callable[..., Any]:

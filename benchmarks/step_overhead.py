@@ -23,8 +23,8 @@ from torch import Tensor
 
 from verydeep.data import DataConfig, Dataset
 from verydeep.models import MLP
-from verydeep.training import Bar, ModelConfig, OptimConfig, TrainConfig, make_model
-from verydeep.training._optim import make_optimiser
+from verydeep.training import ModelConfig, OptimConfig, ProgressBar, TrainConfig, make_model
+from verydeep.training.step._optimiser import make_optimiser
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "step-overhead.json"
 SAMPLES, REPEATS = 60_000, 30
@@ -50,7 +50,7 @@ def measure(data: Dataset, folder: str) -> dict[str, Any]:
         DataConfig("random"), ModelConfig(depth=50), OptimConfig(lr=0.01), epochs=1000, device="cpu", threads=1
     )
     torch.set_num_threads(1)
-    report = Bar()
+    report = ProgressBar()
     trainer = make_trainer(config, data, folder, report)
     report.start(trainer.run, trainer.position, len(trainer.batches))
     bare = make_model(config, data)

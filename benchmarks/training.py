@@ -10,12 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from verydeep.config import to_dict
 from verydeep.files import write_atomic
 from verydeep.report import plot_curves
-from verydeep.training import Run, make_report, read_config, resume, train
+from verydeep.training import Run, make_progress, read_config, resume, train
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "training"
@@ -23,10 +21,10 @@ RESULTS = ROOT / "results" / "training"
 
 def trained(name: str) -> Run:
     folder = ROOT / "runs" / "results" / name
-    report = make_report(quiet=False)
+    progress = make_progress(quiet=False)
     if (folder / "config.json").exists():
-        return resume(folder, report=report)
-    return train(read_config(ROOT / "configs" / f"{name}.toml"), folder, report=report)
+        return resume(folder, progress=progress)
+    return train(read_config(ROOT / "configs" / f"{name}.toml"), folder, progress=progress)
 
 
 def record(run: Run) -> dict[str, Any]:
@@ -41,7 +39,6 @@ def record(run: Run) -> dict[str, Any]:
 
 
 def main() -> None:
-    torch.set_flush_denormal(True)  # as the command line does
     for name in sys.argv[1:]:
         write_atomic(RESULTS / f"{name}.json", json.dumps(record(trained(name)), indent=1) + "\n")
     curves = {file.stem: json.loads(file.read_text())["metrics"] for file in sorted(RESULTS.glob("*.json"))}

@@ -18,6 +18,7 @@ FLOORS: list[set[str]] = [
     {"kernels"},
     {"nn"},
     {"models", "data"},
+    {"optim"},
     {"objectives"},
     {"training", "analysis"},
     {"search"},

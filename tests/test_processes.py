@@ -14,7 +14,7 @@ from verydeep.experiments._tasks import _Worker
 from verydeep.processes import python_command
 from verydeep.search.worker._pool import WorkerProcess
 from verydeep.training import TrainConfig
-from verydeep.training._seed_process import SeedProcess
+from verydeep.training.seeds._train_seeds import SeedProcess
 
 NAMES = ("json", "pickle", "random", "signal", "socket", "struct", "threading")
 

@@ -16,6 +16,7 @@ __all__ = [
     "models",
     "nn",
     "objectives",
+    "optim",
     "report",
     "training",
 ]

@@ -1,10 +1,12 @@
-"""How the processor computes while our code runs: its number of threads, and denormal numbers as zero.
+"""How the processor computes while our code runs: the number of threads, and denormal numbers as zero.
 
-Gradients that vanish become denormal numbers, on which x86 processors are ten times slower. Everything in the library
+Vanishing gradients become denormal numbers, on which x86 processors are ten times slower. Everything in the library
 that computes runs inside `cpu_settings`, so a call from Python gives the same bits as a command and leaves the process
 as it was.
 """
 
+import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,20 +16,54 @@ def cpu_settings(threads: int | None = None) -> Iterator[None]:
     """Treat denormal numbers as zero and use `threads` threads (by default, as many as before) inside the block."""
     import torch
 
-    flushed, before = _flushes_denormals(), torch.get_num_threads()
-    torch.set_flush_denormal(True)
+    flushed, before = flushes_denormals(), torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
+    _flush_denormals(True)
     try:
         yield
     finally:
-        torch.set_flush_denormal(flushed)
+        _flush_denormals(flushed)
         if threads is not None:
             torch.set_num_threads(before)
 
 
-def _flushes_denormals() -> bool:
+def flushes_denormals() -> bool:
     """Whether this thread treats denormal numbers as zero; torch can set this but not tell."""
     import torch
 
     return bool(torch.full((), 1e-38) * 0.01 == 0)
+
+
+def _flush_denormals(flush: bool) -> None:
+    """Set this thread and torch's OpenMP threads.
+
+    Those inherit the setting from the thread that starts them and keep it; torch.set_flush_denormal sets its own thread
+    only. Without this, results would depend on what was computed before.
+    """
+    import torch
+
+    torch.set_flush_denormal(flush)
+    if torch.get_num_threads() == 1 or _forked:
+        return
+    try:
+        parallel = ctypes.CDLL(None).GOMP_parallel
+    except (AttributeError, OSError, TypeError):  # another system, or a torch with other threads
+        return
+
+    def set_thread(_: object) -> None:
+        torch.set_flush_denormal(flush)
+
+    parallel(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(set_thread), None, torch.get_num_threads(), 0)
+
+
+_forked = False  # OpenMP's threads do not survive a fork, and waiting for them would hang
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)

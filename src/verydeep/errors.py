@@ -11,6 +11,10 @@ class UserError(ValueError):
     """The user's input cannot be used; the message says what to change."""
 
 
+class OtherProcessError(UserError):
+    """Another process of the same training failed and reports why; this one ends without repeating it."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     """The error for a name that does not exist; it suggests the closest one that does."""
     names = sorted(known)

@@ -25,9 +25,9 @@ from verydeep.training import (
     Interrupted,
     ModelConfig,
     OptimConfig,
-    Report,
     Run,
     TrainConfig,
+    TrainingProgress,
     load_data,
     make_model,
     resume,
@@ -153,7 +153,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
         assert "give a share of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
     assert "--lr is for fine-tuning" in one_line("prune", run.path, "--lr", "0.1")
     assert "epochs must be at least 1" in one_line("prune", run.path, "--fine-tune", "0")
-    assert "is there already" in one_line("prune", run.path, "--folder", run.path)
+    assert "exists already" in one_line("prune", run.path, "--folder", run.path)
     (run.path / "model.safetensors").unlink()
     (run.path / "summary.json").unlink()
     assert "has no weights yet" in one_line("analyze", run.path)
@@ -317,13 +317,13 @@ def test_fine_tuning_takes_no_hints_again(run: Run) -> None:
 def test_fine_tuning_that_was_stopped_goes_on_to_the_same_weights(run: Run, tmp_path: Path) -> None:
     from verydeep.analysis import prune
 
-    class Stop(Report):
+    class Stop(TrainingProgress):
         def epoch(self, metrics: object) -> None:
             raise KeyboardInterrupt
 
     whole = train(CONFIG, tmp_path / "whole", model=prune(run.model, [1]))
     with pytest.raises((KeyboardInterrupt, Interrupted)):
-        train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), report=Stop())
+        train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), progress=Stop())
     again = resume(tmp_path / "stopped")
     assert again.model.highway_depth == 3
     for a, b in zip(again.model.parameters(), whole.model.parameters(), strict=True):
@@ -333,12 +333,12 @@ def test_fine_tuning_that_was_stopped_goes_on_to_the_same_weights(run: Run, tmp_
 def test_a_network_that_was_given_and_never_saved_cannot_go_on(run: Run, tmp_path: Path) -> None:
     from verydeep.analysis import prune
 
-    class Stop(Report):
+    class Stop(TrainingProgress):
         def start(self, *_: object) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises((KeyboardInterrupt, Interrupted)):
-        train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), report=Stop())
+        train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), progress=Stop())
     with pytest.raises(UserError, match="before it saved the network it was given"):
         resume(tmp_path / "stopped")
 

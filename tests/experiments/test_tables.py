@@ -40,7 +40,7 @@ from verydeep.experiments._tables_text import replaced_lines
 from verydeep.models import create_model, list_models
 from verydeep.search import dotted
 from verydeep.training import Run
-from verydeep.training._hints import _regressor
+from verydeep.training.step._distillation import _make_regressor
 
 ROOT = Path(__file__).parents[2]
 NAMED = {entry.name: entry for entry in ENTRIES if entry.name}
@@ -444,7 +444,7 @@ def test_the_hints_layers_have_shapes_that_fit() -> None:
     for name, maps in (("fitnet-a-hints", 32), ("fitnet-b-hints", 80)):
         config = read_recipe(name, "fast")
         student, teacher = create_model(config.model.name), create_model("maxout")
-        regressor = _regressor(student, teacher, config.distill)
+        regressor = _make_regressor(student, teacher, config.distill)
         assert regressor.weight.shape == (192, maps, 2, 2)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from verydeep.data import DataConfig, Dataset, Split
-from verydeep.training import ModelConfig, OptimConfig, Report, TrainConfig
+from verydeep.training import ModelConfig, OptimConfig, TrainConfig, TrainingProgress
 
 Configure = Callable[..., TrainConfig]
 
@@ -47,7 +47,7 @@ def configure() -> Configure:
     return make
 
 
-class _Stop(Report):
+class _Stop(TrainingProgress):
     def __init__(self, after: int) -> None:
         self.left = after
 
@@ -58,6 +58,6 @@ class _Stop(Report):
 
 
 @pytest.fixture
-def stop_after() -> Callable[[int], Report]:
+def stop_after() -> Callable[[int], TrainingProgress]:
     """A report that leaves at once after some steps, as a kill does."""
     return _Stop

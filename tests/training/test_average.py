@@ -10,7 +10,7 @@ from torch import nn
 
 from verydeep.data import Dataset
 from verydeep.training import OptimConfig, ProcessGroup, Run, evaluate, resume, train
-from verydeep.training._average import Average
+from verydeep.training.step._average import WeightAverage
 
 ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
@@ -22,30 +22,30 @@ def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
 
 def test_the_share_of_a_weight_halves_in_a_half_life_once_the_average_is_old() -> None:
     model = nn.Linear(1, 1)
-    average = Average(model, half_life=20)
+    average = WeightAverage(model, half_life=20)
     nn.init.constant_(model.weight, 1.0)
-    average.follow(0)
-    assert average.kept["weight"].item() == 1  # of the initial weight nothing is left
+    average.update(0)
+    assert average.averaged["weight"].item() == 1  # of the initial weight nothing is left
     nn.init.constant_(model.weight, 0.0)
     for step in range(10_000, 10_020):
-        average.follow(step)
-    assert average.kept["weight"].item() == pytest.approx(0.5, rel=1e-5)
+        average.update(step)
+    assert average.averaged["weight"].item() == pytest.approx(0.5, rel=1e-5)
 
 
 def test_a_young_average_covers_the_last_ninth_of_training() -> None:
     model = nn.Linear(1, 1)
-    average = Average(model, half_life=1e9)
+    average = WeightAverage(model, half_life=1e9)
     for step in range(1000):
         nn.init.constant_(model.weight, float(step))
-        average.follow(step)
-    assert average.kept["weight"].item() == pytest.approx(900, abs=5)
+        average.update(step)
+    assert average.averaged["weight"].item() == pytest.approx(900, abs=5)
 
 
 def test_the_module_has_its_own_weights_again_afterwards_also_tied_ones() -> None:
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
     second.weight = first.weight
     model = nn.Sequential(first, second, nn.BatchNorm1d(2))
-    average = Average(model, 5)
+    average = WeightAverage(model, 5)
     before = first.weight.detach().clone()
     nn.init.constant_(first.weight, 7.0)
     live = {name: value.clone() for name, value in model.state_dict().items()}
@@ -72,5 +72,5 @@ def test_a_killed_run_goes_on_with_the_same_average(
     config = configure(ema_half_life=0.5, epochs=2, label_smoothing=0.1)
     whole = train(config, tmp_path / "whole", dataset=tiny)
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", dataset=tiny, report=stop_after(steps))
+        train(config, tmp_path / "run", dataset=tiny, progress=stop_after(steps))
     assert outcome(resume(tmp_path / "run", dataset=tiny)) == outcome(whole)

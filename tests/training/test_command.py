@@ -61,7 +61,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("optim = {lr = nan}", "optim.lr must be more than 0, and finite, got nan"),
         ("optim = {lr = inf}", "optim.lr must be more than 0, and finite, got inf"),
         ("optim = {momentum = 1.0}", "optim.momentum must be from 0 to below 1"),
-        ("optim = {momentum = 0.0, nesterov = true}", "optim.nesterov needs a momentum above 0"),
+        ("optim = {momentum = 0.0, nesterov = true}", "optim.nesterov needs optim.momentum above 0"),
         ("optim = {weight_decay = -1.0}", "optim.weight_decay must be 0 or more"),
         ("optim = {bias_lr = -1.0}", "optim.bias_lr must be 0 or more"),
         ("optim = {classifier_decay = -1.0}", "optim.classifier_decay must be 0 or more"),

@@ -10,7 +10,7 @@ import torch
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
 from verydeep.training import TrainConfig, make_model, read_config
-from verydeep.training._optim import make_optimiser
+from verydeep.training.step._optimiser import make_optimiser
 
 FOLDER = Path(__file__).parents[2] / "configs"
 FILES = sorted(path for path in FOLDER.glob("*.toml") if not path.name.startswith("search-"))

@@ -19,14 +19,14 @@ from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
-from verydeep.training import OptimConfig, Report, Run, TrainConfig, resume, train
-from verydeep.training._checkpoint import Position, load_checkpoint, save_checkpoint
-from verydeep.training._optim import make_optimiser
+from verydeep.training import OptimConfig, Run, TrainConfig, TrainingProgress, resume, train
+from verydeep.training.run._checkpoint import Position, load_checkpoint, save_checkpoint
+from verydeep.training.step._optimiser import make_optimiser
 
 OPTIONS = ["--data.source", "digits", "--model.depth", "3", "--model.width", "6", "--threads", "1"]
 
 
-class Stop(Report):
+class Stop(TrainingProgress):
     """Leaves at once after some epochs, as a kill does."""
 
     def __init__(self, after: int) -> None:
@@ -40,7 +40,7 @@ class Stop(Report):
 def stopped(config: TrainConfig, path: Path, dataset: Dataset, after: int = 2) -> list[Path]:
     """A run that is cut off; its checkpoints, newest first."""
     with pytest.raises(KeyboardInterrupt):
-        train(config, path, dataset=dataset, report=Stop(after))
+        train(config, path, dataset=dataset, progress=Stop(after))
     return sorted((path / "checkpoint").iterdir(), reverse=True)
 
 
@@ -77,7 +77,7 @@ def test_damaged_checkpoints_do_not_push_out_whole_ones(tmp_path: Path, tiny: Da
     newest, _ = stopped(configure(epochs=9), tmp_path / "run", tiny, after=3)
     newest.write_bytes(b"")
     with pytest.raises(KeyboardInterrupt):
-        resume(tmp_path / "run", dataset=tiny, report=Stop(4))
+        resume(tmp_path / "run", dataset=tiny, progress=Stop(4))
     assert len(list((tmp_path / "run" / "checkpoint").glob("*.safetensors"))) == 2
     resume(tmp_path / "run", dataset=tiny)
 
@@ -86,7 +86,7 @@ def test_without_any_whole_checkpoint_one_line_says_so(tmp_path: Path, tiny: Dat
     checkpoints = stopped(configure(), tmp_path / "run", tiny)
     for checkpoint in checkpoints:
         checkpoint.write_bytes(b"\0" * 100)
-    with pytest.raises(UserError, match="no checkpoint of this run can be used, start a new one") as error:
+    with pytest.raises(UserError, match="none of the checkpoints can be used, so start a new run") as error:
         resume(tmp_path / "run", dataset=tiny)
     assert all(str(checkpoint) in str(error.value) for checkpoint in checkpoints)
     assert "\n" not in str(error.value)
@@ -97,7 +97,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path, tiny: Datase
         return nn.Sequential(nn.Flatten(), nn.Linear(16, width), nn.Linear(width, 3))
 
     with pytest.raises(KeyboardInterrupt):
-        train(configure(), tmp_path / "run", model=module(4), dataset=tiny, report=Stop(1))
+        train(configure(), tmp_path / "run", model=module(4), dataset=tiny, progress=Stop(1))
     with pytest.raises(UserError, match="does not fit the model"):
         resume(tmp_path / "run", model=module(5), dataset=tiny)
     resume(tmp_path / "run", model=module(4), dataset=tiny)  # and nothing was spoilt

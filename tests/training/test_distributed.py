@@ -14,8 +14,9 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 import verydeep
+from verydeep.errors import OtherProcessError
 from verydeep.training import ProcessGroup, Run
-from verydeep.training._seed import seed_step
+from verydeep.training.step._random import seed_step
 
 # What every process has at hand; each test adds what it does with it.
 PRELUDE = """
@@ -25,7 +26,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from verydeep.data import DataConfig
-from verydeep.errors import UserError
+from verydeep.errors import OtherProcessError, UserError
 from verydeep.training import Interrupted, ModelConfig, OptimConfig, TrainConfig, resume, train
 
 RANK = int(os.environ.get("RANK", "0"))
@@ -61,6 +62,8 @@ def attempt(work):
         work()
     except Interrupted as stopped:
         print(stopped)
+    except OtherProcessError:
+        sys.exit(2)
     except UserError as error:
         print("failed:", error)
         sys.exit(2)
@@ -213,6 +216,24 @@ def test_what_fails_in_one_process_before_training_is_said_once(tmp_path: Path) 
     assert [code for code, _ in ends] == [2, 2]
     assert "nothing.csv" in ends[1][1]
     assert ends[0][1] == ""
+
+
+@pytest.mark.slow
+def test_the_command_reports_once_what_fails_in_every_process(tmp_path: Path) -> None:
+    command = ["train", "--data.source", "digits", "--batch-size", "65", "--folder", "run"]
+    code = f"from verydeep.cli import main\nsys.stderr = sys.stdout\nsys.exit(main({command}))"
+    ends = run_unsupervised(tmp_path, code)
+    assert [code for code, _ in ends] == [2, 2]
+    assert ends[0][1].startswith("verydeep: ")
+    assert "65 cannot be shared by 2 processes" in ends[0][1]
+    assert ends[1][1] == ""
+
+
+def test_a_failure_of_another_process_is_an_ordinary_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = ProcessGroup(0, 2, torch.device("cpu"))
+    monkeypatch.setattr(ProcessGroup, "reduce_int", lambda *_: 1)  # the other process failed
+    with pytest.raises(OtherProcessError, match="process 1 of this training failed"), group.raise_together():
+        pass
 
 
 @pytest.mark.slow

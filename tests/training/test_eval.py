@@ -15,7 +15,7 @@ from torch import nn
 from verydeep.cli import main
 from verydeep.data import DataConfig, Dataset, load_dataset
 from verydeep.errors import UserError
-from verydeep.training import Confusion, Interrupted, Report, Run, TrainConfig, confusion, load_data, train
+from verydeep.training import Confusion, Interrupted, Run, TrainConfig, TrainingProgress, confusion, load_data, train
 
 Configure = Callable[..., TrainConfig]
 
@@ -197,12 +197,12 @@ def test_runs_that_are_not_there_or_have_no_weights_are_refused(
     assert main(["eval", str(tmp_path / "none")]) == 2
     assert "expected a folder made by verydeep train" in capsys.readouterr().err
 
-    class Stop(Report):
+    class Stop(TrainingProgress):
         def step(self, *_: object) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises((KeyboardInterrupt, Interrupted)):
-        train(configure(), tmp_path / "early", report=Stop())
+        train(configure(), tmp_path / "early", progress=Stop())
     assert main(["eval", str(tmp_path / "early")]) == 2
     error = capsys.readouterr().err
     assert "has no weights yet; continue it" in error

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from verydeep.training import environment
-from verydeep.training._git import checked_out_commit
+from verydeep.training.run._git import checked_out_commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 
 from verydeep.cli import main
-from verydeep.training import Run
-from verydeep.training._interrupt import interruptible
-from verydeep.training._report import clock
+from verydeep.training import Run, clock, interruptible
 
 OPTIONS = ["--data.source", "digits", "--data.validation", "0.2", "--model.depth", "4", "--model.width", "8"]
 OPTIONS += ["--batch-size", "20", "--threads", "1"]

@@ -22,9 +22,9 @@ from torch import nn
 from safetensors import safe_open
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train, resume
-import verydeep.training._loop as loop
+import verydeep.training._trainer as trainer
 
-loop._LOOK_EVERY = 5  # so that this small set has checkpoints inside an epoch
+trainer._SYNC_EVERY = 5  # so that this small set has checkpoints inside an epoch
 CHANGES = {
     "finished": dict(epochs=2),
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),

@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.models import Dropout, create_model
 from verydeep.training import OptimConfig, Run, read_config, train
-from verydeep.training._evaluate import losses
-
-
-def test_a_smoothed_loss_is_that_of_spread_targets() -> None:
-    logits, y = torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0])
-    minus_log = -torch.log_softmax(logits, 1)[0]
-    wanted = 0.7 * minus_log[0] + 0.3 * minus_log.mean()
-    assert losses(logits, y, 0.3)[0].item() == pytest.approx(wanted.item(), rel=1e-6)
 
 
 def test_only_the_loss_that_is_trained_is_smoothed(tmp_path: Path, tiny: Dataset, configure: Any) -> None:

@@ -13,10 +13,9 @@ from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.lock import is_held
 from verydeep.training import ModelConfig, OptimConfig, Run, Seeds, TrainConfig, resume_seeds, train, train_seeds
-from verydeep.training._seed_process import SeedProcess
-from verydeep.training._seeds import _jobs
-from verydeep.training._seeds_folder import statistics
-from verydeep.training._seeds_report import SeedsLines, SeedsTable
+from verydeep.training.seeds._seeds_folder import statistics
+from verydeep.training.seeds._seeds_progress import SeedsLines, SeedsTable
+from verydeep.training.seeds._train_seeds import SeedProcess, _default_jobs
 
 Configure = Callable[..., TrainConfig]
 LONG = ["--data.source", "digits", "--model.depth", "3", "--model.width", "6", "--epochs", "5000", "--seeds", "2"]
@@ -74,14 +73,14 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     seeds = Seeds.create(tmp_path / "seeds", quick, (0, 1, 2))
     (seeds.folder(1)).mkdir()
     (seeds.folder(1) / "in the way").touch()
-    resume_seeds(seeds.path, report=SeedsLines())
+    resume_seeds(seeds.path, progress=SeedsLines())
     printed = capsys.readouterr().out
     assert "seed 1  failed:" in printed
     assert printed.count("epoch") == 4
     summary = seeds.summary
     assert summary is not None
     assert [line["status"] for line in summary["seeds"]] == ["finished", "failed", "finished"]
-    assert "is there already" in summary["seeds"][1]["problem"]
+    assert "exists already" in summary["seeds"][1]["problem"]
     assert summary["runs"] == 2
     assert "over 2 runs; 1 failed (" in seeds.describe()
 
@@ -114,7 +113,7 @@ def test_when_all_diverge_that_is_the_result(tmp_path: Path, configure: Configur
     seeds = Seeds.create(tmp_path / "seeds", config, (0,))
     train(config, seeds.folder(0))
     seeds.finish({})
-    assert seeds.describe().startswith("no run reached anything; 1 diverged; everything is in")
+    assert seeds.describe().startswith("no run has a result; 1 diverged; everything is in")
 
 
 @pytest.mark.slow
@@ -146,7 +145,7 @@ def test_a_seed_that_someone_else_stops_is_named(
             if seed == 1:
                 self.stop()
 
-    monkeypatch.setattr("verydeep.training._seeds.SeedProcess", Stopped)
+    monkeypatch.setattr("verydeep.training.seeds._train_seeds.SeedProcess", Stopped)
     seeds = train_seeds(quick, 2, tmp_path / "seeds")
     assert seeds.summary is not None
     assert [line["status"] for line in seeds.summary["seeds"]] == ["finished", "failed"]
@@ -180,7 +179,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_made(
 
 def test_a_folder_that_is_taken_is_refused(tmp_path: Path, quick: TrainConfig) -> None:
     (tmp_path / "note").touch()
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         train_seeds(quick, 2, tmp_path)
 
 
@@ -200,9 +199,11 @@ def test_an_error_of_all_seeds_is_said_once(tmp_path: Path, quick: TrainConfig) 
 def test_threads_decide_how_many_train_at_once(quick: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
     monkeypatch.setattr(sys, "platform", "linux")
-    counts = [_jobs(TrainConfig(**vars(quick) | {"threads": threads, "device": "cpu"})) for threads in (1, 3, 16)]
+    counts = [
+        _default_jobs(TrainConfig(**vars(quick) | {"threads": threads, "device": "cpu"})) for threads in (1, 3, 16)
+    ]
     assert counts == [8, 2, 1]
-    assert _jobs(TrainConfig(**vars(quick) | {"device": "cuda"})) == 1
+    assert _default_jobs(TrainConfig(**vars(quick) | {"device": "cuda"})) == 1
 
 
 def test_the_table_has_a_row_for_every_seed(
@@ -212,7 +213,7 @@ def test_the_table_has_a_row_for_every_seed(
     train(quick, seeds.folder(0))
     table = SeedsTable()
     table.start(seeds)
-    table.look([1], {2: "[no] way"})
+    table.update([1], {2: "[no] way"})
     table.close()
     rows = capsys.readouterr().out
     for cells in ("│ 0    │ finished", "│ 1    │ training", "│ 2    │ failed: [no] way", "│ 3    │ waiting"):

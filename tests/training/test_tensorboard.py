@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 
 from verydeep.cli import main
 from verydeep.data import Dataset
-from verydeep.training import Lines, OptimConfig, Report, Run, TensorBoard, TrainConfig, resume, train
+from verydeep.training import OptimConfig, ProgressLines, Run, TensorBoard, TrainConfig, TrainingProgress, resume, train
 
 Configure = Callable[..., TrainConfig]
 
@@ -25,7 +25,9 @@ def close_to(values: list[tuple[int, float]]) -> list[tuple[int, object]]:
 
 
 def test_every_metric_of_every_epoch_can_be_read_back(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
-    run = train(configure(evaluate_train=True), tmp_path / "run", dataset=tiny, report=TensorBoard(Report()))
+    run = train(
+        configure(evaluate_train=True), tmp_path / "run", dataset=tiny, progress=TensorBoard(TrainingProgress())
+    )
     found = curves(run)
     names = {"loss/epoch": "loss", "accuracy/epoch": "accuracy", "lr": "lr", "seconds": "seconds"}
     for split in ("train", "valid", "test"):
@@ -36,20 +38,22 @@ def test_every_metric_of_every_epoch_can_be_read_back(tmp_path: Path, tiny: Data
 
 
 def test_a_run_that_goes_on_has_every_epoch_once(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
-    class Crash(Report):
+    class Crash(TrainingProgress):
         def epoch(self, metrics: dict[str, object]) -> None:
             if metrics["epoch"] == 2:
                 raise OSError("crash")
 
     with pytest.raises(OSError, match="crash"):
-        train(configure(epochs=4), tmp_path / "run", dataset=tiny, report=TensorBoard(Crash()))
-    run = resume(tmp_path / "run", dataset=tiny, report=TensorBoard(Report()))
+        train(configure(epochs=4), tmp_path / "run", dataset=tiny, progress=TensorBoard(Crash()))
+    run = resume(tmp_path / "run", dataset=tiny, progress=TensorBoard(TrainingProgress()))
     assert curves(run)["loss/test"] == close_to([(line["epoch"], line["test_loss"]) for line in run.metrics])
     assert len(run.metrics) == 4
 
 
 def test_a_diverged_epoch_has_no_loss_to_draw(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
-    run = train(configure(optim=OptimConfig(lr=1e30)), tmp_path / "run", dataset=tiny, report=TensorBoard(Report()))
+    run = train(
+        configure(optim=OptimConfig(lr=1e30)), tmp_path / "run", dataset=tiny, progress=TensorBoard(TrainingProgress())
+    )
     assert run.summary is not None
     assert run.summary["status"] == "diverged"
     assert len(curves(run)["lr"]) == 1
@@ -58,7 +62,7 @@ def test_a_diverged_epoch_has_no_loss_to_draw(tmp_path: Path, tiny: Dataset, con
 def test_people_still_see_what_they_would_without_it(
     tmp_path: Path, tiny: Dataset, configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(configure(), tmp_path / "run", dataset=tiny, report=TensorBoard(Lines()))
+    train(configure(), tmp_path / "run", dataset=tiny, progress=TensorBoard(ProgressLines()))
     assert capsys.readouterr().out.count("epoch ") == 2
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
-from verydeep.errors import UserError, unknown
+from verydeep.errors import OtherProcessError, UserError, unknown
 
 _COMMANDS = {
     "analyze": "look inside a run's network: gates, routing, lesions, how many layers it uses",
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
         _let_go()
         return 141
+    except OtherProcessError:  # which the other process reports
+        return 2
     except (UserError, OSError) as error:  # OSError: standard output on a full disk, for one
         print(f"verydeep: {error}", file=sys.stderr)
         _let_go()

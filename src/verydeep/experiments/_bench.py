@@ -17,7 +17,7 @@ from verydeep.errors import UserError
 from verydeep.experiments._bench_cases import bench_cases
 from verydeep.files import read_json, write_atomic
 from verydeep.processes import python_command
-from verydeep.training._environment import environment
+from verydeep.training import environment
 
 _DEPTHS = (10, 20, 50, 100, 1000, 10_000)
 _CHILD = "import os; {pin}; from verydeep.experiments._bench_child import main; main()"

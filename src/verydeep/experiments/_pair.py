@@ -10,11 +10,11 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, set_flush_denormal
+from torch import Tensor
 
 from verydeep.errors import UserError
 from verydeep.processes import spawn
-from verydeep.training import Interrupt, Interrupted, Position, Report, Run, TrainConfig, train
+from verydeep.training import Interrupt, Interrupted, Position, Run, TrainConfig, TrainingProgress, train
 
 _PAUSE = 0.1  # seconds between two messages of a process
 
@@ -73,7 +73,7 @@ def train_side_by_side(
             process.join()
 
 
-class _Sender(Report):
+class _Sender(TrainingProgress):
     """Tells the parent process, a few times a second."""
 
     def __init__(self, name: str, connection: Connection) -> None:
@@ -104,9 +104,8 @@ def _train(name: str, config: TrainConfig, path: Path, root: Path | None, connec
     """What each process does."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
-    set_flush_denormal(True)
     try:
-        train(config, path, root=root, report=_Sender(name, connection))
+        train(config, path, root=root, progress=_Sender(name, connection))
     except UserError as error:
         connection.send(str(error))
     except (Interrupted, BrokenPipeError):  # without the parent there is nobody to train for

@@ -9,8 +9,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from torch import set_flush_denormal
-
 from verydeep.errors import UserError
 from verydeep.processes import spawn
 from verydeep.search import DatasetCache, Paused, train_trial
@@ -129,7 +127,6 @@ def _work(connection: Connection, root: Path | None) -> None:
     """What each process does."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
-    set_flush_denormal(True)
     data = DatasetCache(root)
     while True:
         try:

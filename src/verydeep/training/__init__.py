@@ -1,45 +1,48 @@
-"""Training: runs that can be killed at any instant and continued bit for bit."""
+"""Training: runs that can be killed at any instant and continued to the same bits.
 
-from verydeep.training._checkpoint import Position
+`train` takes a `TrainConfig` and returns a `Run`, a folder with the configuration, metrics, weights and checkpoints;
+`resume` continues one, `train_seeds` trains several. `Trainer` in `_trainer.py` is the training loop, `step/` holds the
+parts of one step, `run/` everything on disk.
+"""
+
 from verydeep.training._config import DistillConfig, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, read_config
-from verydeep.training._confusion import Confusion, confusion
-from verydeep.training._data import RunData, load_data, load_own, split_of
-from verydeep.training._derive import derive_run, derived_config
-from verydeep.training._environment import environment
-from verydeep.training._evaluate import Evaluation, evaluate
+from verydeep.training._evaluate import Confusion, confusion, evaluate
 from verydeep.training._interrupt import Interrupt, interruptible
-from verydeep.training._report import Bar, Lines, Report, clock, describe, make_report
-from verydeep.training._run import Run, require_free_folder
-from verydeep.training._runs import RunInfo, list_runs, list_studies
-from verydeep.training._seeds import SeedsInterrupted, resume_seeds, train_seeds
-from verydeep.training._seeds_folder import Seeds
-from verydeep.training._seeds_report import SeedsReport, make_seeds_report
+from verydeep.training._progress import ProgressBar, ProgressLines, TrainingProgress, clock, describe, make_progress
 from verydeep.training._tensorboard import TensorBoard
 from verydeep.training._train import Interrupted, make_model, resume, train
-from verydeep.training._world import ProcessGroup
+from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._derived_run import derive_run, derived_config
+from verydeep.training.run._environment import environment
+from verydeep.training.run._listing import RunInfo, list_runs, list_studies
+from verydeep.training.run._run import Run, require_free_folder
+from verydeep.training.run._run_data import RunData, load_data, load_own, split_of
+from verydeep.training.seeds._seeds_folder import Seeds
+from verydeep.training.seeds._seeds_progress import SeedsProgress, make_seeds_progress
+from verydeep.training.seeds._train_seeds import SeedsInterrupted, resume_seeds, train_seeds
+from verydeep.training.step._process_group import ProcessGroup
 
 __all__ = [
-    "Bar",
     "Confusion",
     "DistillConfig",
-    "Evaluation",
     "Interrupt",
     "Interrupted",
-    "Lines",
     "ModelConfig",
     "OptimConfig",
     "Position",
     "ProcessGroup",
-    "Report",
+    "ProgressBar",
+    "ProgressLines",
     "Run",
     "RunData",
     "RunInfo",
     "ScheduleConfig",
     "Seeds",
     "SeedsInterrupted",
-    "SeedsReport",
+    "SeedsProgress",
     "TensorBoard",
     "TrainConfig",
+    "TrainingProgress",
     "clock",
     "confusion",
     "derive_run",
@@ -53,8 +56,8 @@ __all__ = [
     "load_data",
     "load_own",
     "make_model",
-    "make_report",
-    "make_seeds_report",
+    "make_progress",
+    "make_seeds_progress",
     "read_config",
     "require_free_folder",
     "resume",

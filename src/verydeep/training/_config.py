@@ -1,4 +1,4 @@
-"""Everything a training run is made of: what a TOML file says and the command line may change."""
+"""The configuration of a training run: what a TOML file holds and command-line options override."""
 
 import math
 import warnings
@@ -20,16 +20,16 @@ def _require(name: str, value: object, holds: bool, what: str) -> None:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Which network; everything but the name is the network's own choice unless given.
+    """Which network. By default, everything but the name is the named network's own choice.
 
     Attributes:
-        name: One of `verydeep models`.
-        depth: Hidden layers of a fully connected network.
-        width: Blocks or units of its layers.
-        activation: Of its hidden layers.
+        name: A name that `verydeep models` lists.
+        depth: Number of hidden layers of a fully connected network.
+        width: Number of blocks or units per layer.
+        activation: Activation function of the hidden layers.
         gate_bias: Initial bias of the transform gates.
         carry: Coupled or independent carry gates.
-        blocks: Blocks in each stage of a residual network.
+        blocks: Number of blocks per stage of a residual network.
         dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
     """
 
@@ -43,7 +43,7 @@ class ModelConfig:
     dropout: float | None = None
 
     def overrides(self) -> dict[str, Any]:
-        """What was given, for `create_model`."""
+        """The settings that were given, for `create_model`."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -55,12 +55,12 @@ class OptimConfig:
     Attributes:
         name: Stochastic gradient descent as in the paper, or Adam or Muon (both with decoupled weight decay).
         lr: Learning rate before the schedule.
-        momentum: Of SGD and Muon.
-        nesterov: Whether momentum is Nesterov's.
-        weight_decay: Of weights; biases have none.
+        momentum: Momentum of SGD and Muon.
+        nesterov: Whether to use Nesterov momentum.
+        weight_decay: Weight decay of weights; biases have none.
         bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
         classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
-        clip: Scale gradients down to this norm when they exceed it.
+        clip: Scale gradients down to this norm if they exceed it.
     """
 
     name: Literal["sgd", "adam", "muon"] = "sgd"
@@ -80,7 +80,7 @@ class OptimConfig:
         _require("optim.classifier_decay", self.classifier_decay, self.classifier_decay >= 0, "0 or more")
         _require("optim.clip", self.clip, self.clip is None or self.clip > 0, "more than 0")
         if self.nesterov and self.momentum == 0:
-            raise UserError("optim.nesterov needs a momentum above 0")
+            raise UserError("optim.nesterov needs optim.momentum above 0")
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,10 @@ class ScheduleConfig:
 
     Attributes:
         name: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each milestone);
-            `one-cycle` (straight up, then straight down to 0); `cosine` (down to 0 along half a cosine, after a linear
-            warm-up).
-        factor: Of exponential and multistep.
-        milestones: Of multistep: after how many epochs the rate drops.
-        warmup: Of one-cycle and cosine: the share of training in which the rate rises.
+            `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine decay to 0).
+        factor: Factor of exponential and multistep.
+        milestones: Epochs after which the rate of multistep drops.
+        warmup: The share of training in which the rate of one-cycle and cosine rises.
     """
 
     name: Literal["constant", "exponential", "multistep", "one-cycle", "cosine"] = "constant"
@@ -107,22 +106,22 @@ class ScheduleConfig:
         ascending = tuple(sorted(set(self.milestones))) == self.milestones and min(self.milestones, default=1) > 0
         _require("schedule.milestones", self.milestones, ascending, "ascending numbers of epochs")
         if self.name == "multistep" and not self.milestones:
-            raise UserError("schedule.milestones: a multistep schedule needs at least one")
+            raise UserError("schedule.milestones: a multistep schedule needs at least one milestone")
 
 
 @dataclass(frozen=True)
 class DistillConfig:
-    """Learning from a teacher, as FitNets do; without one, from labels alone.
+    """Learning from a teacher, as in FitNets; without a teacher, from labels alone.
 
     Attributes:
         teacher: The folder of a finished run on the same data.
-        hint_epochs: So many of the first epochs train the layers up to `guided` to give what the teacher's `hint` layer
-            gives.
+        hint_epochs: The first n epochs train the layers up to `guided` to reproduce the output of the teacher's `hint`
+            layer.
         hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
         guided: A layer of the student.
         temperature: Softens the answers of teacher and student.
-        weight: Of the teacher's answers beside the labels, at the beginning.
-        final_weight: At the end.
+        weight: Weight of the teacher's answers, relative to the labels, at the beginning.
+        final_weight: The same weight at the end.
     """
 
     teacher: str | None = None
@@ -139,7 +138,9 @@ class DistillConfig:
         _require("distill.weight", self.weight, self.weight >= 0, "0 or more")
         _require("distill.final_weight", self.final_weight, self.final_weight >= 0, "0 or more")
         if self.hint_epochs and (self.hint is None or self.guided is None):
-            raise UserError("distill.hint_epochs needs distill.hint and distill.guided: which layers learn which hint")
+            raise UserError(
+                "distill.hint_epochs needs distill.hint and distill.guided, the layers of teacher and student"
+            )
 
 
 @dataclass(frozen=True)
@@ -151,23 +152,23 @@ class TrainConfig:
         model: Which network.
         optim: How weights are updated.
         schedule: How the learning rate changes.
-        distill: Whether and how a teacher helps.
-        epochs: How often the training set is seen.
-        batch_size: Samples of one update, over all processes together.
-        seed: Decides initial weights, the order of samples, augmentation and dropout.
-        label_smoothing: Share of the training target that is spread over all classes; what is measured on the training,
-            validation and test sets is not smoothed.
+        distill: Whether and how to learn from a teacher.
+        epochs: Number of passes over the training set.
+        batch_size: Samples per update, over all processes together.
+        seed: Determines initial weights, the order of samples, augmentation and dropout.
+        label_smoothing: Share of the training target that is spread over all classes; the losses measured on the
+            training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
             None uses the weights themselves.
-        evaluate_train: Measure loss and accuracy on the whole training set after every epoch, as Figure 1 needs it.
-        evaluate_test: Measure them on the test set after every epoch; never used for any choice.
-        patience: Stop when the validation accuracy has not improved for so many epochs.
+        evaluate_train: Evaluate the whole training set after every epoch, as Figure 1 needs it.
+        evaluate_test: Evaluate the test set after every epoch; nothing is ever selected on it.
+        patience: Stop when the validation accuracy has not improved for this many epochs.
         divergence_factor: Stop as diverged when the training loss is this many times that of a blind guess.
-        checkpoint_every: Seconds between checkpoints inside an epoch; there is always one after each epoch.
-        device: `cpu`, `cuda`, ...; `auto` takes a GPU where there is one.
-        threads: CPU threads of each process; all cores unless given.
-        precision: `bfloat16` computes products in half the width.
-        compile: Whether torch.compile is used.
+        checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
+        device: `cpu`, `cuda`, ...; `auto` uses a GPU if there is one.
+        threads: CPU threads per process; by default, as many as torch uses.
+        precision: `bfloat16` computes matrix products in half the width.
+        compile: Whether to use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
     """
 
@@ -206,11 +207,13 @@ class TrainConfig:
         hints = self.distill.hint_epochs
         _require("distill.hint_epochs", hints, hints < self.epochs, f"fewer than all {self.epochs} epochs")
         if hints and self.patience is not None:
-            raise UserError("patience and distill.hint_epochs do not go together: hints come before accuracy")
+            raise UserError(
+                "patience cannot be used with distill.hint_epochs: accuracy does not improve while hints are learnt"
+            )
 
 
 def read_config(path: Path) -> TrainConfig:
-    """The configuration in a TOML file; settings with an earlier version's name are read with a warning."""
+    """Read the configuration in a TOML file; settings with a former name are accepted with a warning."""
     values = read_toml(path)
     if isinstance(values.get("search"), dict):
         raise UserError(f"{path} has a [search] table; use: verydeep search {path}")

@@ -1,68 +1,123 @@
-"""Loss and accuracy over a whole split."""
+"""Evaluation of a network on a split: loss, accuracy, and which classes it confuses."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from verydeep import objectives
+from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, Split
-from verydeep.training._world import ProcessGroup
+from verydeep.objectives import Classification, Objective, Totals
+from verydeep.training.step._process_group import ProcessGroup
 
-_BATCH = 1000
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Mean cross-entropy and share of samples classified right."""
-
-    loss: float
-    accuracy: float
+_BATCH_SIZE = 1000
 
 
 def evaluate(
-    model: nn.Module, split: Split, world: ProcessGroup, forward: Callable[[Tensor], Tensor] | None = None
-) -> Evaluation:
-    """Measure a model in evaluation mode; processes share the work.
+    model: nn.Module,
+    split: Split,
+    group: ProcessGroup,
+    forward: Callable[[Tensor], Tensor] | None = None,
+    objective: Objective | None = None,
+) -> Totals:
+    """Measure a model in evaluation mode; the processes of a group share the work.
 
     Args:
-        model: Put into evaluation mode, and back into its mode afterwards.
-        split: On any device; batches are moved to the world's.
-        world: Who shares the work.
-        forward: Computes the logits in place of the model itself (compiled, in another precision).
+        model: The model; it is put into evaluation mode, and back into its mode afterwards.
+        split: The samples, on any device; batches are moved to the group's.
+        group: The processes.
+        forward: Computes the logits in place of the model itself (compiled, or in another precision).
+        objective: What is measured; by default, classification.
     """
-    forward = model if forward is None else forward  # a compiled module cannot be asked whether it is true
     training = model.training
     model.eval()
-    totals = torch.zeros(2, dtype=torch.float64, device=world.device)
     try:
         with torch.inference_mode():
-            for x, y in Batches(_part(split, world), _BATCH, seed=0, shuffle=False).epoch(0):
-                totals += pair(*losses(forward(x.to(world.device)), y.to(world.device)))
+            totals = objectives.evaluate(
+                model if forward is None else forward,
+                _batches(_part_of(split, group)),
+                objective or Classification(),
+                device=group.device,
+            )
+            return Totals(group.sum(totals.values), len(split))
     finally:
         model.train(training)
-    loss, correct = world.total(totals).tolist()
-    return Evaluation(loss / len(split), correct / len(split))
 
 
-def losses(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Sum of the cross-entropies, and how many samples are classified right."""
-    loss = F.cross_entropy(logits.float(), y, reduction="sum", label_smoothing=smoothing)
-    return loss, count_right(logits, y)
+@dataclass(frozen=True)
+class Confusion:
+    """A network's answers on a split.
+
+    Attributes:
+        classes: The names of the classes.
+        counts: The number of samples of each true class (row) with each answer (column), int64.
+        loss: Mean cross-entropy.
+    """
+
+    classes: tuple[str, ...]
+    counts: Tensor
+    loss: float
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return int(self.counts.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct answers."""
+        return int(self.counts.diagonal().sum()) / self.samples
+
+    @property
+    def class_accuracy(self) -> list[float | None]:
+        """Share of correct answers per true class; None for a class without samples."""
+        correct, all_ = self.counts.diagonal().tolist(), self.counts.sum(1).tolist()
+        return [c / n if n else None for c, n in zip(correct, all_, strict=True)]
+
+    def mistakes(self) -> list[tuple[str, str, int]]:
+        """True class, answer and count of every kind of wrong answer, the most frequent first."""
+        wrong = self.counts - self.counts.diagonal().diag()
+        counted = [(int(wrong[i, j]), int(i), int(j)) for i, j in wrong.nonzero()]
+        ordered = sorted(counted, key=lambda mistake: (-mistake[0], mistake[1:]))
+        return [(self.classes[i], self.classes[j], count) for count, i, j in ordered]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "samples": self.samples,
+            "loss": self.loss if math.isfinite(self.loss) else None,
+            "accuracy": self.accuracy,
+            "classes": list(self.classes),
+            "class_accuracy": self.class_accuracy,
+            "confusion": self.counts.tolist(),
+        }
 
 
-def count_right(logits: Tensor, y: Tensor) -> Tensor:
-    """How many samples are classified right."""
-    return (logits.detach().argmax(1) == y).sum()
+def confusion(
+    model: nn.Module, split: Split, classes: tuple[str, ...], device: torch.device | str = "cpu"
+) -> Confusion:
+    """Count a model's answers on every sample of a split, in evaluation mode on `device`."""
+    model = model.eval().to(device)
+    counts = torch.zeros(len(classes) ** 2, dtype=torch.int64)
+
+    def count(logits: Tensor, y: Tensor) -> None:
+        nonlocal counts
+        counts += (y * len(classes) + logits.argmax(1)).cpu().bincount(minlength=len(counts))
+
+    with cpu_settings(), torch.inference_mode():
+        totals = objectives.evaluate(model, _batches(split), Classification(), device=device, observe=count)
+    return Confusion(classes, counts.view(len(classes), -1), totals.loss)
 
 
-def pair(loss: Tensor, right: Tensor) -> Tensor:
-    """Both, to be added up over batches: float64, `(2,)`."""
-    return torch.stack([loss.detach().double(), right.double()])
+def _batches(split: Split) -> Iterator[tuple[Tensor, Tensor]]:
+    return iter(Batches(split, _BATCH_SIZE, seed=0, shuffle=False).epoch(0))
 
 
-def _part(split: Split, world: ProcessGroup) -> Split:
+def _part_of(split: Split, group: ProcessGroup) -> Split:
     """The rows of a split that this process measures."""
-    first, end = (len(split) * number // world.size for number in (world.rank, world.rank + 1))
+    first, end = (len(split) * number // group.size for number in (group.rank, group.rank + 1))
     return replace(split, x=split.x[first:end], y=split.y[first:end])

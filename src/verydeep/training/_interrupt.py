@@ -1,4 +1,4 @@
-"""Ctrl-C once to stop at the next step and save; twice to quit at once."""
+"""Ctrl-C: once stops after the current step and saves, twice quits at once."""
 
 import os
 import signal
@@ -15,38 +15,40 @@ class Interrupt:
     requested = False
 
 
-_outer: Interrupt | None = None  # of the main thread
+_outer: Interrupt | None = None  # the main thread's
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Note SIGINT and SIGTERM instead of dying of them; the second one works as usual.
+    """Record the first SIGINT or SIGTERM instead of being terminated by it; the second one works as usual.
 
-    Inside of another one it is the same: who asks to stop a part asks to stop the whole.
+    Nested contexts share one interrupt flag. The signal handlers of before are restored at the end.
     """
     global _outer  # noqa: PLW0603
-    if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can have signal handlers
         yield Interrupt()
         return
     if _outer is not None:
         yield _outer
         return
     interrupt = _outer = Interrupt()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's
+
+    def restore() -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
     def handle(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
         if sys.stderr.isatty():  # written past Python's buffers, which may be in use right now
             os.write(2, b"\nstopping after this step; press Ctrl-C again to quit at once\n")
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        restore()
 
-    for number in signals:
+    for number in before:
         signal.signal(number, handle)
     try:
         yield interrupt
     finally:
         _outer = None
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()

@@ -1,4 +1,4 @@
-"""TensorBoard events of a run, in its folder; metrics.jsonl stays what counts, and the events follow from it."""
+"""TensorBoard events of a run, written to its folder; they repeat what metrics.jsonl says."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -6,30 +6,30 @@ from typing import Any
 from torch import Tensor
 
 from verydeep.errors import UserError
-from verydeep.training._checkpoint import Position
-from verydeep.training._report import Report
-from verydeep.training._run import Run
+from verydeep.training._progress import TrainingProgress
+from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._run import Run
 
 
-class TensorBoard(Report):
-    """Writes every metric of every epoch to RUN/tensorboard, beside another report.
+class TensorBoard(TrainingProgress):
+    """Writes every metric of every epoch to RUN/tensorboard, in addition to another display.
 
     Args:
-        report: What people see.
+        progress: The other display.
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, progress: TrainingProgress) -> None:
         self.check_installed()
-        self.report = report
+        self.progress = progress
 
     @staticmethod
     def check_installed() -> None:
-        """Say how to get it if it is not there."""
+        """Raise a `UserError` that says how to install TensorBoard if it is missing."""
         if find_spec("tensorboard") is None:
             raise UserError("TensorBoard events need tensorboard; install with: pip install 'verydeep[tensorboard]'")
 
     def start(self, run: Run, position: Position, batches: int) -> None:
-        """Write the epochs there are already; events of an earlier start are replaced by those in metrics.jsonl."""
+        """Write the epochs in metrics.jsonl; they replace the events of an earlier start."""
         from torch.utils.tensorboard import SummaryWriter
 
         folder = run.path / "tensorboard"
@@ -38,22 +38,22 @@ class TensorBoard(Report):
         self.writer = SummaryWriter(str(folder))
         for metrics in run.metrics:
             self._write(metrics)
-        self.report.start(run, position, batches)
+        self.progress.start(run, position, batches)
 
-    def step(self, position: Position, found: Tensor, samples: int, lr: float) -> None:
-        self.report.step(position, found, samples, lr)
+    def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
+        self.progress.step(position, result, samples, lr)
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         self._write(metrics)
-        self.report.epoch(metrics)
+        self.progress.epoch(metrics)
 
     def warn(self, message: str) -> None:
-        self.report.warn(message)
+        self.progress.warn(message)
 
     def close(self) -> None:
         if hasattr(self, "writer"):
             self.writer.close()
-        self.report.close()
+        self.progress.close()
 
     def _write(self, metrics: dict[str, Any]) -> None:
         for name, value in metrics.items():
@@ -63,6 +63,6 @@ class TensorBoard(Report):
 
 
 def _tag(name: str) -> str:
-    """`test_loss` as `loss/test`, so that curves to compare stand together."""
+    """`test_loss` becomes `loss/test`, so that TensorBoard groups curves to compare."""
     split, _, what = name.rpartition("_")
     return f"{what}/{split or 'epoch'}" if what in ("loss", "accuracy") else name

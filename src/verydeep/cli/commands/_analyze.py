@@ -139,7 +139,7 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
 def moments(run: Run, label: str) -> dict[str, Network]:
     """A network as it was when its training began, if its seed says that, and as it is."""
     began = {}
-    if "model" not in run.facts.get("own", ()):
+    if "model" not in run.user_supplied:
         began = {f"{label}, at initialisation": _untrained(run.model.config, run.config.seed)}
     return began | {f"{label}, trained": run.model}
 

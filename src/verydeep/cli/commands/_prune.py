@@ -80,7 +80,7 @@ def _prune(
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
     from verydeep.cli._run_options import name_of_data
-    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
+    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
 
     dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
@@ -91,9 +91,11 @@ def _prune(
     if tuning is None:
         derive_run(run, folder, smaller, "pruned", _metrics(report))
     else:
-        config, quiet = derived_config(tuning, smaller), make_report(options.json)
+        config, quiet = derived_config(tuning, smaller), make_progress(options.json)
         try:
-            tuned = train(config, folder, model=smaller, loaded=dataset, made_from=run, root=options.root, report=quiet)
+            tuned = train(
+                config, folder, model=smaller, loaded=dataset, made_from=run, root=options.root, progress=quiet
+            )
         except Interrupted:
             _save(report, run, folder)
             raise
@@ -114,7 +116,7 @@ def _chosen(options: Prune, run: Run, dataset: Dataset | None) -> Split:
 
 
 def _split(options: Prune, run: Run) -> str:
-    held_out = options.data is None and run.facts.get("data", {}).get("valid")
+    held_out = options.data is None and run.metadata.get("data", {}).get("valid")
     return options.split or ("valid" if held_out else "train")
 
 
@@ -137,7 +139,7 @@ def tuning_config(run: Run, options: Prune) -> TrainConfig:
     """How what is left is trained: as the run was, but at a smaller rate that falls to 0."""
     from verydeep.training import ScheduleConfig
 
-    if "dataset" in run.facts.get("own", ()):
+    if "dataset" in run.user_supplied:
         raise UserError(f"{run.path} was trained on data given in Python; fine-tune it there: train(..., model=...)")
     config = run.config
     lr = config.optim.lr / 10 if options.lr is None else options.lr

@@ -70,7 +70,7 @@ def _look_inside(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     if replace(found, prune=None) == Findings():  # pruning alone says too little
         if run.model.highway_depth == 0:
             return None, _NO_HIGHWAYS
-        if "dataset" in run.facts.get("own", ()):
+        if "dataset" in run.user_supplied:
             return None, _OWN_DATA
         from verydeep.cli.commands import _analyze
 

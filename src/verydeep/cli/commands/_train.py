@@ -18,8 +18,8 @@ from verydeep.training import (
     SeedsInterrupted,
     TensorBoard,
     TrainConfig,
-    make_report,
-    make_seeds_report,
+    make_progress,
+    make_seeds_progress,
     read_config,
     resume,
     resume_seeds,
@@ -65,10 +65,7 @@ class Resume:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    import torch
-
     options = parse(arguments)
-    torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
     several = options.seeds is not None if isinstance(options, Train) else (options.resume / "seeds.json").exists()
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
     try:
@@ -84,13 +81,13 @@ def main(arguments: list[str]) -> int:
 
 def _single(options: Train | Resume) -> str:
     """One run; return how it ended."""
-    report = make_report(options.quiet)
+    progress = make_progress(options.quiet)
     if options.tensorboard:
-        report = TensorBoard(report)
+        progress = TensorBoard(progress)
     if isinstance(options, Train):
-        run = train(options.settings, options.folder, root=options.root, report=report)
+        run = train(options.settings, options.folder, root=options.root, progress=progress)
     elif (run := Run.load(options.resume)).summary is None:
-        run = resume(options.resume, root=options.root, report=report)
+        run = resume(options.resume, root=options.root, progress=progress)
     else:
         return f"{run.path} has ended already\n{_ending(run)}"
     return _ending(run)
@@ -100,9 +97,9 @@ def _several(options: Train | Resume) -> str:
     """A run for every seed; return what they reached."""
     if options.tensorboard:
         TensorBoard.check_installed()
-    report = make_seeds_report(options.quiet)
+    progress = make_seeds_progress(options.quiet)
     if isinstance(options, Resume):
-        seeds = resume_seeds(options.resume, root=options.root, report=report, tensorboard=options.tensorboard)
+        seeds = resume_seeds(options.resume, root=options.root, progress=progress, tensorboard=options.tensorboard)
     else:
         assert options.seeds is not None
         seeds = train_seeds(
@@ -110,7 +107,7 @@ def _several(options: Train | Resume) -> str:
             options.seeds,
             options.folder,
             root=options.root,
-            report=report,
+            progress=progress,
             tensorboard=options.tensorboard,
         )
     return seeds.describe()

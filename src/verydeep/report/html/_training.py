@@ -22,7 +22,7 @@ _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued.
 def about_run(run: Run) -> dict[str, Any]:
     """Title, facts and curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
-    parent, untrained = run.facts.get("made_from"), info.status == "pruned"
+    parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
     ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
     if parent and not untrained:
         ending = f"It was made from {parent} by removing layers, and then trained. {ending}"
@@ -40,7 +40,7 @@ def about_run(run: Run) -> dict[str, Any]:
 def _subtitle(run: Run, info: RunInfo) -> str:
     layers = f", {info.depth} layers" if info.depth else ""
     network = "A network of your own" if info.model == "(your own)" else info.model
-    samples = run.facts.get("data", {}).get("train")
+    samples = run.metadata.get("data", {}).get("train")
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
 
 
@@ -70,7 +70,7 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
 
 def how_made(run: Run) -> dict[str, Any]:
     """Configuration, environment, and the commands."""
-    facts, parent = run.facts, run.facts.get("made_from")
+    facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
     file = run.path / "environment.json"
     machine = read_json(file) if file.exists() else {}

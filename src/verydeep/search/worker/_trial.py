@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, DataConfig, Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.lock import is_held
 from verydeep.search._config import SearchConfig
 from verydeep.search._space import Settings, with_settings
-from verydeep.training import Position, Report, Run, TrainConfig, make_model, resume, train
+from verydeep.training import Position, Run, TrainConfig, TrainingProgress, make_model, resume, train
 
 OnEpoch = Callable[[dict[str, Any]], None]
 _POLL_EVERY = 0.2  # seconds between checks of a run that another process holds
@@ -28,7 +29,8 @@ class DatasetCache:
     def __call__(self, config: DataConfig) -> Dataset:
         """Load the data of a configuration, unless it is loaded already."""
         if config != self.config:
-            self.dataset, self.config = load_dataset(config, self.root), config
+            with cpu_settings():  # as in a training that loads its own data
+                self.dataset, self.config = load_dataset(config, self.root), config
         return self.dataset
 
 
@@ -82,9 +84,9 @@ def train_trial(
     while is_held(path / "lock"):  # by a process that counts as dead but is alive, until the end of its epoch
         time.sleep(_POLL_EVERY)
         wanted()
-    report = _ReportEpochs(watch)
+    progress = _ReportEpochs(watch)
     if not (path / "config.json").exists():
-        return train(config, path, loaded=data(config.data), report=report)
+        return train(config, path, loaded=data(config.data), progress=progress)
     run = Run.load(path)
     if _comparable(run.config) != _comparable(config):
         raise UserError(f"{path} was started with other settings; move it away, or choose another folder")
@@ -93,7 +95,7 @@ def train_trial(
             with suppress(Paused):  # there is nothing left to pause
                 watch(metrics)
         return run
-    return resume(path, dataset=data(config.data), report=report, device=config.device, threads=config.threads)
+    return resume(path, dataset=data(config.data), progress=progress, device=config.device, threads=config.threads)
 
 
 def _comparable(config: TrainConfig) -> TrainConfig:
@@ -103,7 +105,7 @@ def _comparable(config: TrainConfig) -> TrainConfig:
     return replace(config, device="auto", threads=None, distill=distill)
 
 
-class _ReportEpochs(Report):
+class _ReportEpochs(TrainingProgress):
     """Passes the metrics of every epoch on; warnings go to the run's events.log."""
 
     def __init__(self, watch: OnEpoch) -> None:

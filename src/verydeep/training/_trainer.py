@@ -1,0 +1,168 @@
+"""Training, from top to bottom: `fit` runs epochs, `train_epoch` runs steps, and `measure` evaluates after an epoch.
+
+What a step does follows from the configuration and its position (seed, epoch, batch) alone: the order of samples, the
+augmentation, dropout and the learning rate. So a run that was killed continues to exactly the same weights.
+"""
+
+import math
+from typing import Any
+
+from torch import Tensor, nn
+
+from verydeep.data import Batches, Dataset
+from verydeep.errors import UserError
+from verydeep.models import Network
+from verydeep.objectives import Classification, loss_and_correct
+from verydeep.training._config import TrainConfig
+from verydeep.training._evaluate import evaluate
+from verydeep.training._interrupt import Interrupt
+from verydeep.training._progress import TrainingProgress
+from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._run import Run
+from verydeep.training.run._state import RunState, Status
+from verydeep.training.step._average import WeightAverage, averaged_weights
+from verydeep.training.step._forward import make_forward
+from verydeep.training.step._loss import make_loss
+from verydeep.training.step._optimiser import clip_gradients, make_optimiser, set_learning_rate
+from verydeep.training.step._process_group import FlatGradients, ProcessGroup
+from verydeep.training.step._random import seed_step
+from verydeep.training.step._schedule import Stage, learning_rate_factor
+
+_SYNC_EVERY = 50  # steps between looks at the loss: on a GPU, or with several processes, looking means waiting
+
+
+class Trainer:
+    """Trains one model on one dataset, from the run's newest checkpoint to the end.
+
+    Args:
+        run: Where checkpoints and metrics go, and the configuration.
+        model: The network, on the device of `group`.
+        dataset: The data.
+        group: The processes that train together.
+        progress: What is shown.
+    """
+
+    def __init__(
+        self, run: Run, model: nn.Module, dataset: Dataset, group: ProcessGroup, progress: TrainingProgress
+    ) -> None:
+        _check_data(run.config, model, dataset)
+        self.run, self.model, self.dataset, self.group, self.progress = run, model, dataset, group, progress
+        config, classes = run.config, len(dataset.classes)
+        self.batches = Batches(
+            dataset.train,
+            config.batch_size,
+            seed=config.seed,
+            augment=config.data.augment,
+            rank=group.rank,
+            world_size=group.size,
+        )
+        self.objective = Classification(config.label_smoothing)
+        self.forward = make_forward(model, config, group.device)
+        self.loss = make_loss(config, self.objective, model, self.forward, classes, group)
+        self.optimiser = make_optimiser(model, config.optim, self.loss.extra)
+        half_life = config.ema_half_life
+        self.average = None if half_life is None else WeightAverage(model, half_life * len(self.batches))
+        self.state = RunState(run, model, self.optimiser, self.loss, self.average, group)
+        self.gradients = FlatGradients(model, group)
+
+    def fit(self, interrupt: Interrupt) -> Status:
+        """Train from the last checkpoint to the end, or until someone interrupts."""
+        state = self.state
+        self.progress.start(self.run, state.position, len(self.batches))
+        if state.position == Position():
+            state.save()  # the initial weights of a user-supplied module could not be made again
+        while (status := state.status()) is None:
+            stop = self.train_epoch(interrupt)
+            if state.position.diverged or state.position.batch == len(self.batches):
+                metrics = self.measure()
+                state.finish_epoch(metrics, has_validation=self.dataset.valid is not None)
+                self.progress.epoch(metrics)
+            else:
+                state.save()
+            if stop and state.status() is None:
+                return "interrupted"
+        return status
+
+    def train_epoch(self, interrupt: Interrupt) -> bool:
+        """Train the rest of the current epoch, one step per batch.
+
+        Returns:
+            Whether someone asked to stop, in which case the epoch may be incomplete.
+        """
+        config, state, position, device = self.run.config, self.state, self.state.position, self.group.device
+        stage, stop = Stage.at(config, position.epoch), False
+        if (position.epoch, position.batch) == (stage.first, 0):
+            self._reset_optimiser()
+        self.model.train()
+        for x, y in self.batches.epoch(position.epoch, position.batch):
+            fraction = stage.fraction(position.epoch, position.batch, len(self.batches))
+            set_learning_rate(self.optimiser, learning_rate_factor(config, stage, position.epoch, fraction))
+            seed_step(config.seed, position.epoch, position.batch, self.group)
+
+            self.gradients.zero()
+            scale = 1 / self.batches.size(position.batch)  # from the sum over the batch to the mean
+            loss, correct = self.loss.backward(x.to(device), y.to(device), scale, position.epoch, fraction)
+
+            last = position.batch + 1 == len(self.batches)
+            sync = last or (position.batch + 1) % _SYNC_EVERY == 0
+            stop = self.gradients.all_reduce(interrupt.requested, sync)
+            if config.optim.clip is not None:
+                clip_gradients(self.optimiser, config.optim.clip)
+            self.optimiser.step()
+            if self.average is not None:
+                self.average.update(position.epoch * len(self.batches) + position.batch)
+
+            result = loss_and_correct(loss, correct)
+            state.totals += result
+            position.batch += 1
+            if sync and self.group.any_rank(self._has_diverged(loss, len(y))):
+                position.diverged = True
+                break
+            if stop and not last:
+                break
+            if sync and not last:
+                state.save_if_due()
+            self.progress.step(position, result, len(y), self.optimiser.param_groups[0]["lr"])
+        return stop
+
+    def measure(self) -> dict[str, Any]:
+        """The metrics of the epoch that was just trained."""
+        config, state, position = self.run.config, self.state, self.state.position
+        state.average_buffers()
+        loss, correct = state.sum_totals()
+        seen = min(position.batch * config.batch_size, len(self.dataset.train))
+        metrics = {
+            "epoch": position.epoch + 1,
+            "lr": self.optimiser.param_groups[0]["lr"],
+            "loss": loss / seen,
+            "accuracy": correct / seen,
+        }
+        splits = {"train": config.evaluate_train, "valid": True, "test": config.evaluate_test}
+        for name, wanted in splits.items():
+            split = getattr(self.dataset, name)
+            if wanted and split is not None and not position.diverged:
+                with averaged_weights(self.average):
+                    result = evaluate(self.model, split, self.group, self.forward, self.objective)
+                metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
+                position.diverged |= not math.isfinite(result.loss)  # by the last update of the epoch
+        state.count_seconds()
+        metrics["seconds"] = round(position.seconds, 3)
+        return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+    def _reset_optimiser(self) -> None:
+        """Each stage starts with a fresh optimiser; at the start of the first one there is nothing to reset."""
+        self.optimiser.state.clear()
+        if self.loss.extra is not None:
+            self.loss.extra.zero_grad()
+
+    def _has_diverged(self, loss: Tensor, samples: int) -> bool:
+        """Whether the last batch's loss is far above that of a blind guess, log(classes), or not a number."""
+        mean = loss.item() / samples
+        return not mean < self.run.config.divergence_factor * math.log(max(len(self.dataset.classes), 2))
+
+
+def _check_data(config: TrainConfig, model: nn.Module, dataset: Dataset) -> None:
+    if config.patience is not None and dataset.valid is None:
+        raise UserError("patience needs validation data: set data.validation, for example to 0.1")
+    if isinstance(model, Network) and not dataset.train.prepared(dataset.train.x[:1]).is_floating_point():
+        raise UserError("data.preprocess = 'none' leaves bytes unchanged, and networks need numbers: use 'scale'")

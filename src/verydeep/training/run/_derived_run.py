@@ -1,0 +1,50 @@
+"""Runs whose network was made from another run's network instead of being trained from the beginning."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from verydeep.files import write_atomic
+from verydeep.models import MLPConfig, Network, save_weights
+from verydeep.training._config import ModelConfig, TrainConfig
+from verydeep.training.run._run import Run, require_free_folder
+
+
+def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: dict[str, Any]) -> Run:
+    """Create a run for a network made from another run's; it can be evaluated, analysed and exported like any other.
+
+    Args:
+        parent: The run that the network was made from; the new run shares its data.
+        path: The new folder, which must not exist or be empty.
+        model: The network.
+        status: What was done, such as "pruned".
+        metrics: What was measured: loss, accuracy, test_accuracy, ...
+    """
+    path = Path(path)
+    require_free_folder(path)
+    user_supplied = ["model", *(["dataset"] if "dataset" in parent.user_supplied else [])]
+    data = parent.path / "data.json"
+    if data.exists():
+        write_atomic(path / "data.json", data.read_bytes())
+    metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
+    run = Run.create(path, derived_config(parent.config, model), model, metadata)
+    save_weights(model, path / "model.safetensors")
+    line = {"epoch": 0, "lr": 0.0, **metrics, "seconds": 0.0}
+    run.append(line)
+    run.log(f"{status} from {parent.path}")
+    parameters = sum(p.numel() for p in model.parameters())
+    run.finish({"status": status, "epochs": 0, "parameters": parameters, "last": line, "best": None})
+    return run
+
+
+def parent_metadata(parent: Run | None) -> dict[str, str]:
+    """What config.json says about the run that a network was made from."""
+    return {} if parent is None else {"made_from": str(parent.path)}
+
+
+def derived_config(config: TrainConfig, model: Network) -> TrainConfig:
+    """A run's configuration with the depth and gate bias of the new network, where the network has them."""
+    if not isinstance(model.config, MLPConfig):
+        return config
+    named: ModelConfig = replace(config.model, depth=model.config.depth, gate_bias=model.config.gate_bias)
+    return replace(config, model=named)

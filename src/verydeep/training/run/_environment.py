@@ -1,0 +1,51 @@
+"""Versions and machine that a result was measured with; they are stored beside every result."""
+
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from verydeep.redact import redact
+from verydeep.training.run._git import checked_out_commit
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine, threads, and the git commit if the working directory is a checkout."""
+    return {
+        "verydeep": version("verydeep"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "git": checked_out_commit(Path.cwd()),
+        "command": redact(_program(), *sys.argv[1:]),
+    }
+
+
+def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Changes that can alter the last digits of a result: name, value before, value now."""
+    now = environment()
+    names = ("torch", "processor", "processes", "threads", "gpu")
+    return [(name, before[name], now[name]) for name in names if name in before and before[name] != now[name]]
+
+
+def _program() -> str:
+    """The program's name, without the folders of this machine."""
+    path = Path(sys.argv[0])
+    return "verydeep" if path.stem in ("verydeep", "__main__") else path.name
+
+
+def _processor() -> str:
+    """The processor's name according to the kernel; platform.processor() is empty on Linux."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

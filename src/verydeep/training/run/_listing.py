@@ -1,0 +1,131 @@
+"""All runs below a folder, for a table; broken runs are listed with their problem."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verydeep.errors import UserError
+from verydeep.lock import is_held
+from verydeep.training.run._run import Run
+from verydeep.training.run._run_data import RunData
+
+_LEVELS = 3  # how many levels of folders are searched
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The main facts about a run.
+
+    Attributes:
+        name: Its path below the folder.
+        status: training, finished, stopped early, diverged, pruned (from another run), interrupted (saved and
+            stopped), unfinished (killed) or broken.
+        changed: When it was last written to, in seconds since 1970.
+        model: The network's name.
+        depth: Layers with weights; None for a user-supplied module.
+        parameters: Number of trainable parameters.
+        data: The data's name.
+        epochs_done: Epochs completed.
+        epochs: Epochs in total.
+        loss: Training loss of the last epoch.
+        valid_accuracy: Best validation accuracy.
+        test_accuracy: Test accuracy of the saved weights: the best on validation data, or the last.
+        seconds: Time spent training.
+        problem: What is wrong with a broken run.
+    """
+
+    name: str
+    status: str
+    changed: float
+    model: str = ""
+    depth: int | None = None
+    parameters: int | None = None
+    data: str = ""
+    epochs_done: int = 0
+    epochs: int = 0
+    loss: float | None = None
+    valid_accuracy: float | None = None
+    test_accuracy: float | None = None
+    seconds: float = 0.0
+    problem: str = ""
+
+
+def list_runs(folder: str | Path) -> list[RunInfo]:
+    """Every run in the folder and up to three levels below it, the latest last, without the trials of studies."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; verydeep train creates runs")
+    paths = [path for path in _find(folder) if not _is_study(path)]
+    infos = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
+    return sorted(infos, key=lambda info: (info.changed, info.name))
+
+
+def list_studies(folder: str | Path) -> list[Path]:
+    """The studies of searches below the folder, on the levels on which runs are listed."""
+    return [path for path in _find(Path(folder)) if _is_study(path)]
+
+
+def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
+    """Folders that are runs, or studies below the first folder; neither is searched further."""
+    try:
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    except OSError:
+        return
+    if names & {"config.json", "environment.json"} or (levels < _LEVELS and _is_study(folder)):
+        yield folder
+    elif levels:
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield from _find(folder / name, levels - 1)
+
+
+def _is_study(folder: Path) -> bool:
+    return (folder / "study.json").exists()
+
+
+def _info(path: Path, name: str) -> RunInfo:
+    try:
+        run = Run.load(path)
+        return RunInfo(name, _status(run), _changed(path), **_size(run), **_progress(run))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # a damaged file can cause any of these
+        return RunInfo(name, "broken", _changed(path), problem=str(error) or type(error).__name__)
+
+
+def _status(run: Run) -> str:
+    if run.summary is not None:
+        return str(run.summary["status"])
+    if is_held(run.path / "lock"):
+        return "training"
+    events = run.path / "events.log"
+    stopped = events.exists() and events.read_text().rstrip().endswith(" interrupted")
+    return "interrupted" if stopped else "unfinished"
+
+
+def _size(run: Run) -> dict[str, Any]:
+    saved, data = run.metadata, run.path / "data.json"
+    size = saved.get("size", {})
+    return {
+        "model": run.config.model.name if saved["architecture"] else "(your own)",
+        "depth": size.get("depth"),
+        "parameters": size.get("parameters"),
+        "data": RunData.load(run).name if data.exists() else Path(run.config.data.source).name,
+    }
+
+
+def _progress(run: Run) -> dict[str, Any]:
+    metrics, measured = run.metrics, run.measured
+    last = metrics[-1] if metrics else {}
+    return {
+        "epochs_done": last.get("epoch", 0),
+        "epochs": run.config.epochs,
+        "loss": last.get("loss"),
+        "valid_accuracy": measured.get("valid_accuracy"),
+        "test_accuracy": measured.get("test_accuracy"),
+        "seconds": float(last.get("seconds", 0)),
+    }
+
+
+def _changed(path: Path) -> float:
+    files = (path / name for name in ("config.json", "metrics.jsonl", "summary.json", "events.log"))
+    return max((file.stat().st_mtime for file in files if file.exists()), default=path.stat().st_mtime)

@@ -1,0 +1,213 @@
+"""A run is a folder.
+
+config.json        the network's architecture, the resolved training configuration, what the data looked like
+data.json          the data's name and classes, and how raw values are prepared for the network
+environment.json   versions, machine, threads, git commit
+metrics.jsonl      one line per epoch
+model.safetensors  the weights: the best on validation data, or the last if there is none
+checkpoint/        where to continue from
+summary.json       how the run ended; written at the end
+events.log         when it was started, interrupted, resumed and finished
+"""
+
+import json
+import math
+import os
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from verydeep.config import from_dict, to_dict
+from verydeep.data import Dataset
+from verydeep.errors import UserError
+from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
+from verydeep.models import Network, architecture, from_pretrained
+from verydeep.training._config import TrainConfig
+from verydeep.training.run._environment import environment
+
+FORMAT = 1
+
+
+class Run:
+    """A training run on disk, finished or not."""
+
+    def __init__(self, path: Path, config: TrainConfig) -> None:
+        self.path, self.config = path, config
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig, model: nn.Module, metadata: dict[str, Any]) -> "Run":
+        """Write the first files of a run; the folder is a run once it has a config.json.
+
+        Args:
+            path: The folder; `require_free_folder` says which are refused.
+            config: The resolved configuration.
+            model: The network; its architecture is recorded if it is one of ours.
+            metadata: Further entries of config.json.
+        """
+        require_free_folder(path)
+        make_folder(path)
+        network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
+        depth = model.config.depth if isinstance(model, Network) else None
+        size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
+        saved = network | {"size": size, "training": to_dict(config)} | metadata
+        run = cls(path, config)
+        run.write_environment()
+        write_atomic(path / "config.json", json.dumps(saved, indent=1) + "\n")
+        return run
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Run":
+        """Open a run's folder."""
+        path = Path(path)
+        saved = read_json(path / "config.json", "expected a folder made by verydeep train")
+        if saved.get("format") != FORMAT or "training" not in saved:
+            file = path / "config.json"
+            raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
+        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict)):
+            if saved.get(key) is not None and not isinstance(saved[key], kind):
+                raise UserError(f"{path / 'config.json'}: '{key}' is not as verydeep wrote it; put it back as it was")
+        return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The content of config.json."""
+        return read_json(self.path / "config.json")
+
+    @property
+    def user_supplied(self) -> list[str]:
+        """Which of "model" and "dataset" were given in Python instead of being named in the configuration."""
+        return list(self.metadata.get("own") or ())
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One dictionary per completed epoch; a last line that a crash cut short is left out."""
+        file = self.path / "metrics.jsonl"
+        lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
+        return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
+
+    def _parse(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            return dict(json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{self.path / 'metrics.jsonl'} line {number} is damaged; repair or remove it") from error
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """Metrics of the saved weights: the best epoch on validation data, or the last; empty if there is none."""
+        metrics, summary = self.metrics, self.summary
+        if summary is not None and summary["status"] == "diverged":
+            metrics = metrics[:-1]  # the weights of a diverged epoch are not saved
+        elif summary is not None and summary["best"] is not None:
+            return dict(summary["best"])
+        return best_line(metrics) or (metrics[-1] if metrics else {})
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """How the run ended, or None if it has not."""
+        file = self.path / "summary.json"
+        if not file.exists():
+            return None
+        summary = read_json(file)
+        if not {"status", "epochs", "last", "best"} <= summary.keys():
+            raise UserError(f"{file} is damaged; remove it, then: verydeep train --resume {self.path}")
+        return summary
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the run trains one of our networks, and not a user-supplied module."""
+        return self.metadata.get("architecture") is not None
+
+    @cached_property
+    def model(self) -> Network:
+        """The network with the run's weights, in evaluation mode."""
+        if not self.is_network:
+            raise UserError(f"{self.path} trained a module of your own: create it, then use load_weights(module, path)")
+        if not (self.path / "model.safetensors").exists():
+            if self.summary is not None:
+                raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
+            raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
+        return from_pretrained(self.path)
+
+    def append(self, metrics: dict[str, Any]) -> None:
+        """Add an epoch to metrics.jsonl."""
+        self._append("metrics.jsonl", json.dumps(metrics) + "\n")
+
+    def truncate_metrics(self, epochs: int) -> None:
+        """Drop the metrics of epochs that will be trained again, because the checkpoint is older."""
+        saved = self.metrics[:epochs]
+        if (self.path / "metrics.jsonl").exists():
+            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in saved))
+
+    def remove_partial_files(self) -> None:
+        """Remove files that a killed process left incomplete."""
+        for file in partial_files(self.path) + partial_files(self.path / "checkpoint"):
+            file.unlink(missing_ok=True)
+
+    def log(self, event: str) -> None:
+        """Add a line to events.log."""
+        self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
+
+    def write_environment(self) -> None:
+        """Record the versions and the machine."""
+        write_atomic(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Record how the run ended."""
+        write_atomic(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
+
+    def _append(self, name: str, line: str) -> None:
+        try:
+            with (self.path / name).open("a") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot_write(self.path / name, error) from error
+
+
+def numbered_folder(config: TrainConfig, dataset: Dataset, number: int) -> Path:
+    """The default folder of a run: runs/MODEL-DATA-1, -2 and so on."""
+    return Path("runs") / f"{config.model.name}-{dataset.name}-{number}"
+
+
+def reserve_number(config: TrainConfig, dataset: Dataset) -> int:
+    """Create the first numbered folder that is free and return its number; concurrent calls get different ones."""
+    make_folder(Path("runs"))
+    number = 1
+    while True:
+        path = numbered_folder(config, dataset, number)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        else:
+            return number
+
+
+def require_free_folder(path: Path) -> None:
+    """Raise a `UserError` unless a new run can use the folder.
+
+    It must not exist, or be empty except for what a start that was killed at once left behind.
+    """
+    if path.is_dir():
+        leftovers = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
+        taken = any(file not in leftovers for file in path.iterdir())
+    else:
+        taken = path.exists()
+    if taken:
+        raise UserError(f"{path} exists already; choose another with --folder, or continue it with --resume {path}")
+
+
+def best_line(metrics: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The epoch with the highest validation accuracy, ties broken by loss; None without validation data."""
+    lines = [line for line in metrics if line.get("valid_accuracy") is not None]
+    return max(lines, key=lambda line: (line["valid_accuracy"], -_number(line.get("valid_loss"))), default=None)
+
+
+def _number(loss: float | None) -> float:
+    return math.inf if loss is None else loss

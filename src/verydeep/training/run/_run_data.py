@@ -1,0 +1,105 @@
+"""What a run records about its data: how samples are prepared for its network (data.json), and a fingerprint."""
+
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from verydeep.config import from_dict, to_dict
+from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, load_dataset, load_split
+from verydeep.errors import UserError
+from verydeep.files import read_json, write_atomic
+from verydeep.training.run._run import Run
+
+_SAMPLES = 100  # checked samples, spread over the training set: enough to notice another file, cheap for a huge one
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The content of data.json.
+
+    Attributes:
+        name: The dataset's name.
+        classes: The name of every class.
+        preparation: How raw values are prepared; None for tensors given in Python, whose preparation is unknown.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    preparation: ArrayPreparation | TablePreparation | None
+
+    @classmethod
+    def load(cls, run: Run) -> "RunData":
+        """Read data.json of a run."""
+        path = run.path / "data.json"
+        return from_dict(cls, read_json(path, "the run does not say what it trained on"), str(path))
+
+
+def write_data_json(run: Run, dataset: Dataset) -> None:
+    """Record what a new run trains on."""
+    data = RunData(dataset.name, dataset.classes, dataset.preparation)
+    write_atomic(run.path / "data.json", json.dumps(to_dict(data), ensure_ascii=False) + "\n")
+
+
+def load_data(run: Run, source: str | None = None, split: str = "test", root: str | Path | None = None) -> Split:
+    """Load samples for a run's network.
+
+    Args:
+        run: The run.
+        source: A known name or a path. The data is prepared as the run's training data was, and its classes are matched
+            by name. By default, the run's own data.
+        split: `train`, `valid` or `test`. Other data that is not split is used as a whole.
+        root: Where known datasets are kept.
+    """
+    if source is not None:
+        data = RunData.load(run)
+        if data.preparation is None:
+            raise UserError(f"{run.path} was trained on tensors given in Python; it cannot prepare {source}")
+        return load_split(Inputs(data.classes, data.preparation), run.config.data, source, split, root)
+    return split_of(run, load_own(run, root), split)
+
+
+def load_own(run: Run, root: str | Path | None = None) -> Dataset:
+    """Load the data that a run was trained on; raises a `UserError` if it has changed since."""
+    if "dataset" in run.user_supplied:
+        raise UserError(f"{run.path} was trained on data given in Python; name the data to use: --data PATH_OR_NAME")
+    dataset = load_dataset(run.config.data, root)
+    if changed := data_changes(run, dataset):
+        raise UserError(
+            f"{run.config.data.source} has changed since {run.path} was trained on it ({changed}); "
+            f"to measure on it as it is now: --data {run.config.data.source}"
+        )
+    return dataset
+
+
+def split_of(run: Run, dataset: Dataset, split: str) -> Split:
+    """`train`, `valid` or `test` of a run's data."""
+    samples: Split | None = getattr(dataset, split)
+    if samples is None:
+        raise UserError(f"{run.path} was trained without validation data; choose another --split")
+    return samples
+
+
+def fingerprint(dataset: Dataset) -> dict[str, Any]:
+    """The numbers of samples and classes, the shape of samples, and a checksum of all labels and some samples."""
+    splits = {"train": dataset.train, "valid": dataset.valid, "test": dataset.test}
+    sizes = {name: None if split is None else len(split) for name, split in splits.items()}
+    last = len(dataset.train) - 1
+    rows = torch.linspace(0, last, _SAMPLES).long().clamp(max=last)  # in float32, a large one may be rounded up
+    samples = dataset.train.x[rows.to(dataset.train.x.device)]
+    checksum = zlib.crc32(_bytes(samples), zlib.crc32(_bytes(dataset.train.y)))
+    return sizes | {"shape": list(samples.shape[1:]), "classes": len(dataset.classes), "checksum": checksum}
+
+
+def data_changes(run: Run, dataset: Dataset) -> str:
+    """How a dataset differs from what the run was started with, in words; empty if it does not."""
+    before, now = run.metadata.get("data", {}), fingerprint(dataset)
+    return ", ".join(f"{name} {before[name]}, now {now[name]}" for name in before if before[name] != now.get(name))
+
+
+def _bytes(values: Tensor) -> memoryview:
+    return values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -1,0 +1,112 @@
+"""Where a training run stands, in memory and on disk."""
+
+import time
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from verydeep.models import save_weights
+from verydeep.training.run._checkpoint import load_checkpoint, save_checkpoint
+from verydeep.training.run._run import Run
+from verydeep.training.step._average import WeightAverage, averaged_weights
+from verydeep.training.step._loss import TrainingLoss
+from verydeep.training.step._process_group import ProcessGroup
+
+Status = Literal["finished", "stopped early", "diverged", "interrupted"]
+
+
+class RunState:
+    """The position of a training run, restored from its newest checkpoint and saved to the next ones.
+
+    Attributes:
+        position: Where training stands.
+        totals: Loss and correct answers of the current epoch, summed over this process's samples; float64, `(2,)`.
+        problems: What is wrong with each checkpoint that had to be skipped.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        loss: TrainingLoss,
+        average: WeightAverage | None,
+        group: ProcessGroup,
+    ) -> None:
+        self._run, self._model, self._optimiser, self._average, self._group = run, model, optimiser, average, group
+        self._extra_tensors = loss.tensors | ({} if average is None else average.tensors)
+        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, optimiser, self._extra_tensors)
+        before = [self.position.loss, self.position.correct] if group.rank == 0 else [0, 0]  # counted once by all
+        self.totals = torch.tensor(before, dtype=torch.float64, device=group.device)
+        self._counted = self._saved = time.perf_counter()
+
+    def status(self) -> Status | None:
+        """How training has ended, or None if it has not; this follows from the position, so it survives a kill."""
+        position, config = self.position, self._run.config
+        if position.diverged:
+            return "diverged"
+        if position.epoch >= config.epochs:
+            return "finished"
+        if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
+            return "stopped early"
+        return None
+
+    def finish_epoch(self, metrics: dict[str, Any], has_validation: bool) -> None:
+        """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
+        position = self.position
+        position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
+        self.totals.zero_()
+        best = not position.diverged and self._is_best(metrics)
+        if self._group.rank == 0:
+            self._run.append(metrics)
+            if best or not (has_validation or position.diverged):
+                with averaged_weights(self._average):
+                    save_weights(self._model, self._run.path / "model.safetensors")
+        self.save()
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if the last one is older than `checkpoint_every`."""
+        if self._group.any_rank(time.perf_counter() - self._saved > self._run.config.checkpoint_every):
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of what all processes have done."""
+        self._group.broadcast_model(self._model)  # Muon's products are rounded differently on different machines
+        self.average_buffers()
+        loss, correct = self.sum_totals()
+        self.position.loss, self.position.correct = loss, int(correct)
+        self.count_seconds()
+        if self._group.rank == 0:
+            folder = self._run.path / "checkpoint"
+            save_checkpoint(folder, self._model, self._optimiser, self.position, self._extra_tensors)
+        self._saved = time.perf_counter()
+
+    def sum_totals(self) -> tuple[float, float]:
+        """Loss and correct answers of the current epoch, summed over the samples of all processes."""
+        loss, correct = self._group.sum(self.totals.clone()).tolist()
+        return loss, correct
+
+    def average_buffers(self) -> None:
+        """Average over the processes, each of which has seen its own samples, in the weights and in their average."""
+        self._group.average_buffers(self._model)
+        if self._average is not None:
+            with self._average.in_place():
+                self._group.average_buffers(self._model)
+
+    def count_seconds(self) -> None:
+        """Add the time since the last call to the position."""
+        now = time.perf_counter()
+        self.position.seconds += now - self._counted
+        self._counted = now
+
+    def _is_best(self, metrics: dict[str, Any]) -> bool:
+        """Whether no earlier epoch was more accurate on validation data, or as accurate with a loss as low."""
+        position, accuracy, loss = self.position, metrics.get("valid_accuracy", -1.0), metrics.get("valid_loss")
+        if accuracy > position.best:
+            position.best, position.best_epoch, position.best_loss = accuracy, position.epoch, loss
+            return True
+        if accuracy == position.best and loss is not None and loss < (position.best_loss or 0.0):
+            position.best_loss = loss
+            return True
+        return False

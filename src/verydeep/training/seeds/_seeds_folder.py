@@ -1,0 +1,106 @@
+"""The runs of several seeds on disk, and their summary."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from verydeep.config import from_dict, to_dict
+from verydeep.errors import UserError
+from verydeep.files import make_folder, read_json, write_atomic
+from verydeep.training._config import TrainConfig
+from verydeep.training.run._run import Run, require_free_folder
+
+FILE = "seeds.json"
+_FORMAT = 1
+_MEASURES = ("test_accuracy", "valid_accuracy", "accuracy")
+
+
+class Seeds:
+    """A folder with one run per seed."""
+
+    def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
+        self.path, self.config, self.seeds = path, config, seeds
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
+        """Create the folder, which must not exist or be empty."""
+        require_free_folder(path)
+        make_folder(path)
+        saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
+        write_atomic(path / FILE, json.dumps(saved, indent=1) + "\n")
+        return cls(path, config, seeds)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Seeds":
+        """Open a folder that `train_seeds` created."""
+        file = Path(path) / FILE
+        saved = read_json(file, "expected a folder made with --seeds")
+        if saved.get("format") != _FORMAT or not {"training", "seeds"} <= saved.keys():
+            raise UserError(f"{file} is not a format-{_FORMAT} list of seeds; was it written by another version?")
+        return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        """The runs that have been started, by seed."""
+        return {seed: Run.load(self.folder(seed)) for seed in self.seeds if self.has_started(seed)}
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The result, or None if there is none yet."""
+        file = self.path / "summary.json"
+        return read_json(file) if file.exists() else None
+
+    def folder(self, seed: int) -> Path:
+        """The folder of a seed's run."""
+        return self.path / f"seed-{seed}"
+
+    def has_started(self, seed: int) -> bool:
+        """Whether this seed has a run."""
+        return (self.folder(seed) / "config.json").exists()
+
+    def has_ended(self, seed: int) -> bool:
+        """Whether the run of this seed has finished, stopped early or diverged."""
+        return self.has_started(seed) and Run.load(self.folder(seed)).summary is not None
+
+    def finish(self, failed: dict[int, str]) -> None:
+        """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
+        runs = {seed: run for seed, run in self.runs.items() if run.summary is not None}
+        statuses = {seed: str((run.summary or {})["status"]) for seed, run in runs.items()}
+        statuses |= dict.fromkeys(failed, "failed")
+        measured = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
+        lines = measured.values()
+        measure = next((name for name in _MEASURES if measured and all(name in line for line in lines)), None)
+        values = {seed: line[measure] for seed, line in measured.items()} if measure else {}
+        seeds = [{"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)]
+        for line in seeds:
+            if line["seed"] in failed:
+                line["problem"] = failed[line["seed"]]
+        result = {"measure": measure, **statistics(list(values.values())), "seeds": seeds}
+        write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+    def describe(self) -> str:
+        """The result in a sentence."""
+        result = self.summary
+        if result is None:
+            return f"{self.path} has not finished; continue with: verydeep train --resume {self.path}"
+        lost = Counter(line["status"] for line in result["seeds"] if line["value"] is None)
+        others = "".join(f"; {count} {status}" for status, count in lost.items())
+        if failed := [line for line in result["seeds"] if line["status"] == "failed"]:
+            others += f" ({failed[0]['problem']}; try again: verydeep train --resume {self.path})"
+        if not result["runs"]:
+            return f"no run has a result{others}; everything is in {self.path}"
+        what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
+        over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
+        return f"{what}, {over}{others}; everything is in {self.path}"
+
+
+def statistics(values: list[float]) -> dict[str, Any]:
+    """Best, mean and sample standard deviation of accuracies; the text is in percent, as in the paper."""
+    if not values:
+        return {"runs": 0, "best": None, "mean": None, "std": None, "text": ""}
+    best, middle, std = max(values), mean(values), stdev(values) if len(values) > 1 else None
+    spread = "" if std is None else f" ± {100 * std:.2f}"
+    text = f"{100 * best:.2f} ({100 * middle:.2f}{spread})"
+    return {"runs": len(values), "best": best, "mean": middle, "std": std, "text": text}

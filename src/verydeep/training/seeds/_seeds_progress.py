@@ -1,0 +1,96 @@
+"""What is shown while several seeds train: nothing, lines, or a live table."""
+
+import sys
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from verydeep.training._progress import clock, describe
+from verydeep.training.run._run import Run
+from verydeep.training.seeds._seeds_folder import Seeds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class SeedsProgress:
+    """Shows nothing; the base of the others."""
+
+    def start(self, seeds: Seeds) -> None:
+        """Training begins or continues."""
+
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+        """Called several times per second, with the seeds that train and the problems of those that failed."""
+
+    def close(self) -> None:
+        """Training has ended, for whatever reason."""
+
+
+class SeedsLines(SeedsProgress):
+    """A line per epoch of every seed, for logs."""
+
+    def start(self, seeds: Seeds) -> None:
+        self.seeds = seeds
+        self.shown = {seed: len(run.metrics) for seed, run in seeds.runs.items()}
+        self.ended: set[int] = set()
+
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+        for seed, run in self.seeds.runs.items():
+            metrics = run.metrics
+            for line in metrics[self.shown.get(seed, 0) :]:
+                print(f"seed {seed}  {describe(line, run.config.epochs)}", flush=True)
+            self.shown[seed] = len(metrics)
+        for seed in failed.keys() - self.ended:
+            print(f"seed {seed}  failed: {failed[seed]}", flush=True)
+            self.ended.add(seed)
+
+
+class SeedsTable(SeedsProgress):
+    """A live table with one row per seed."""
+
+    def start(self, seeds: Seeds) -> None:
+        from rich.live import Live
+
+        self.seeds = seeds
+        self.live = Live(self._table((), {}), auto_refresh=False)
+        self.live.start()
+
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+        self.live.update(self._table(running, failed), refresh=True)
+
+    def close(self) -> None:
+        self.live.stop()
+
+    def _table(self, running: Collection[int], failed: Mapping[int, str]) -> "Table":
+        from rich.table import Table
+
+        table = Table("seed", "status", "epoch", "loss", "accuracy", "valid", "test", "time")
+        runs = self.seeds.runs
+        for seed in self.seeds.seeds:
+            status = f"failed: {failed[seed]}" if seed in failed else "training" if seed in running else "waiting"
+            table.add_row(*self._cells(seed, status, runs.get(seed)))
+        return table
+
+    def _cells(self, seed: int, status: str, run: Run | None) -> list[str]:
+        from rich.markup import escape
+
+        metrics = run.metrics if run else []
+        line = metrics[-1] if metrics else {}
+        if run and run.summary:
+            status = run.summary["status"]
+        elif run and status == "waiting":
+            status = "saved"
+        accuracies = [line.get(f"{name}accuracy") for name in ("", "valid_", "test_")]
+        loss = line.get("loss")
+        return [
+            str(seed),
+            escape(status),
+            f"{len(metrics)}/{self.seeds.config.epochs}",
+            "" if loss is None else f"{loss:.4g}",
+            *("" if share is None else f"{share:.2%}" for share in accuracies),
+            clock(line.get("seconds", 0)),
+        ]
+
+
+def make_seeds_progress(quiet: bool) -> SeedsProgress:
+    """A table in a terminal, lines in a file, nothing if quiet."""
+    return SeedsProgress() if quiet else SeedsTable() if sys.stdout.isatty() else SeedsLines()

@@ -1,0 +1,184 @@
+"""One configuration with several seeds, in parallel.
+
+seeds.json     the configuration and the seeds
+seed-N/        the run of each seed, a run like any other
+seed-N.log     what its process printed
+summary.json   the result: `Best (mean ± std)`
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from verydeep.data import load_dataset
+from verydeep.errors import UserError
+from verydeep.lock import exclusive_lock
+from verydeep.processes import python_command
+from verydeep.training._config import TrainConfig
+from verydeep.training._interrupt import interruptible
+from verydeep.training._train import make_model
+from verydeep.training.run._run import numbered_folder, reserve_number
+from verydeep.training.seeds._seeds_folder import Seeds
+from verydeep.training.seeds._seeds_progress import SeedsProgress
+
+_UPDATE_EVERY = 0.2  # seconds
+
+
+class SeedsInterrupted(Exception):  # noqa: N818 - not an error
+    """Someone asked to stop; every seed is saved and can be resumed."""
+
+    def __init__(self, seeds: Seeds) -> None:
+        super().__init__(f"interrupted and saved; continue with: verydeep train --resume {seeds.path}")
+        self.seeds = seeds
+
+
+def train_seeds(
+    config: TrainConfig,
+    count: int,
+    path: str | Path | None = None,
+    *,
+    root: str | Path | None = None,
+    jobs: int | None = None,
+    progress: SeedsProgress | None = None,
+    tensorboard: bool = False,
+) -> Seeds:
+    """Train with the seeds `config.seed` to `config.seed + count - 1`, each in a process of its own.
+
+    A seed that diverges or fails does not stop the others. By default each process uses one thread, so that the run of
+    a seed has the same bits however many seeds there are.
+
+    Args:
+        config: What to train on what, and how.
+        count: How many seeds.
+        path: The folder of their runs, which must not exist or be empty; by default `runs/MODEL-DATA-N`.
+        root: Where known datasets are kept.
+        jobs: How many train at the same time; by default as many as the cores allow, or one on a GPU.
+        progress: What is shown; by default nothing.
+        tensorboard: Whether every run writes TensorBoard events.
+    """
+    if count < 1:
+        raise UserError(f"seeds must be at least 1, got {count}")
+    if "WORLD_SIZE" in os.environ:
+        raise UserError("every seed has a process of its own already: use --seeds without torchrun")
+    config = replace(config, threads=config.threads or 1)
+    # Report what is missing or does not fit together once, before any process starts.
+    dataset = load_dataset(config.data, root)
+    make_model(config, dataset)
+    folder = numbered_folder(config, dataset, reserve_number(config, dataset)) if path is None else Path(path)
+    del dataset
+    seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)))
+    return _fit(seeds, root, jobs, progress or SeedsProgress(), tensorboard)
+
+
+def resume_seeds(
+    path: str | Path,
+    *,
+    root: str | Path | None = None,
+    jobs: int | None = None,
+    progress: SeedsProgress | None = None,
+    tensorboard: bool = False,
+) -> Seeds:
+    """Resume the seeds that have not ended; the arguments are those of `train_seeds`."""
+    return _fit(Seeds.load(path), root, jobs, progress or SeedsProgress(), tensorboard)
+
+
+def _fit(seeds: Seeds, root: str | Path | None, jobs: int | None, progress: SeedsProgress, tensorboard: bool) -> Seeds:
+    with exclusive_lock(seeds.path / "lock", f"{seeds.path} is being trained by another process", wait=False):
+        progress.start(seeds)
+        try:
+            failed, interrupted = _run_until_done(
+                seeds, root, jobs or _default_jobs(seeds.config), progress, tensorboard
+            )
+        finally:
+            progress.close()
+        if interrupted:
+            raise SeedsInterrupted(seeds)
+        if len(failed) == len(seeds.seeds):
+            raise UserError(f"every seed failed: {failed[seeds.seeds[0]]} (logs are in {seeds.path})")
+        seeds.finish(failed)
+    return seeds
+
+
+def _run_until_done(
+    seeds: Seeds, root: str | Path | None, jobs: int, progress: SeedsProgress, tensorboard: bool
+) -> tuple[dict[int, str], bool]:
+    """Start processes until all seeds have ended; return problems by seed, and whether someone interrupted."""
+    waiting = [seed for seed in seeds.seeds if not seeds.has_ended(seed)]
+    running: dict[int, SeedProcess] = {}
+    failed: dict[int, str] = {}
+    with interruptible() as interrupt:
+        try:
+            while (waiting and not interrupt.requested) or running:
+                while waiting and not interrupt.requested and len(running) < jobs:
+                    seed = waiting.pop(0)
+                    running[seed] = SeedProcess(seeds.path, seed, root, tensorboard)
+                for seed in [seed for seed, process in running.items() if process.has_ended]:
+                    problem = running.pop(seed).problem
+                    if not seeds.has_ended(seed) and (problem or not interrupt.requested):
+                        failed[seed] = problem or "its process was asked to stop"
+                if interrupt.requested:
+                    for process in running.values():
+                        process.stop()
+                progress.update(running.keys(), failed)
+                time.sleep(_UPDATE_EVERY)
+        finally:  # does nothing unless someone interrupts a second time
+            for process in running.values():
+                process.kill()
+    return failed, interrupt.requested
+
+
+def _default_jobs(config: TrainConfig) -> int:
+    if config.device != "cpu":
+        import torch
+
+        if config.device != "auto" or torch.cuda.is_available():
+            return 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, cores // (config.threads or 1))
+
+
+class SeedProcess:
+    """A process that trains one seed.
+
+    It is a fresh interpreter, because a fork of a process with threads may hang. It saves and ends when its input is
+    closed, so also when the process that started it is gone.
+    """
+
+    def __init__(self, folder: Path, seed: int, root: str | Path | None, tensorboard: bool) -> None:
+        self.log = folder / f"seed-{seed}.log"
+        command = python_command("-m", "verydeep.training.seeds._seed_worker", str(folder), str(seed))
+        command += [str(root) if root else "", "tensorboard" if tensorboard else ""]
+        with self.log.open("wb") as log:
+            # In a session of its own, so that Ctrl-C reaches only this process, which passes it on once.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    @property
+    def problem(self) -> str:
+        """Why it ended before its run did; empty if all went well or someone stopped it."""
+        code = self._process.wait()
+        self.stop()
+        if code in (0, 130):
+            return ""
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"its process ended with {code}; out of memory?"
+
+    def stop(self) -> None:
+        """Ask it to save and end."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """End it now; its run continues from the last checkpoint."""
+        self._process.kill()
+        self._process.wait()
+        self.stop()

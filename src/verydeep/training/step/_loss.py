@@ -1,0 +1,91 @@
+"""What a training step minimises."""
+
+from torch import Tensor, nn
+
+from verydeep.errors import UserError
+from verydeep.models import MLP
+from verydeep.objectives import Objective
+from verydeep.training._config import TrainConfig
+from verydeep.training.step._forward import Forward, autocast, with_checked_shape
+from verydeep.training.step._process_group import ProcessGroup
+
+
+class TrainingLoss:
+    """The loss of the objective.
+
+    Args:
+        objective: The task.
+        forward: The network.
+    """
+
+    extra: nn.Module | None = None  # trained beside the network and thrown away afterwards
+
+    def __init__(self, objective: Objective, forward: Forward) -> None:
+        self.objective, self.forward = objective, forward
+
+    def __call__(self, x: Tensor, y: Tensor, epoch: int, fraction: float) -> tuple[Tensor, Tensor]:
+        """The loss summed over a batch, and how many of its samples are answered correctly.
+
+        Args:
+            x: Samples.
+            y: Their targets.
+            epoch: Epochs completed.
+            fraction: The share of the current stage that is done.
+        """
+        outputs = self.forward(x)
+        return self.objective.training_loss(outputs, y), self.objective.count_correct(outputs, y)
+
+    def backward(self, x: Tensor, y: Tensor, scale: float, epoch: int, fraction: float) -> tuple[Tensor, Tensor]:
+        """Backpropagate `scale` times the loss; otherwise like a call."""
+        loss, correct = self(x, y, epoch, fraction)
+        loss.backward(loss.new_tensor(scale))
+        return loss.detach(), correct
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that a checkpoint must hold."""
+        state = {} if self.extra is None else self.extra.state_dict()
+        return {f"extra.{name}": value for name, value in state.items()}
+
+
+class FusedLoss(TrainingLoss):
+    """Cross-entropy of a fully connected network whose kernels compute a whole step: the same bits in less time."""
+
+    def __init__(self, objective: Objective, model: MLP) -> None:
+        super().__init__(objective, model)
+        self.model = model
+
+    def backward(self, x: Tensor, y: Tensor, scale: float, _epoch: int, _fraction: float) -> tuple[Tensor, Tensor]:
+        loss, logits = self.model.backward_cross_entropy(x, y, scale)
+        return loss, self.objective.count_correct(logits, y)
+
+
+def make_loss(
+    config: TrainConfig, objective: Objective, model: nn.Module, forward: Forward, classes: int, group: ProcessGroup
+) -> TrainingLoss:
+    """Choose the loss: distillation if there is a teacher, the fused step if the network has one.
+
+    Args:
+        config: The run's configuration.
+        objective: The task.
+        model: The network.
+        forward: The network as `make_forward` returns it.
+        classes: How many classes the data has.
+        group: The processes that train together.
+    """
+    checked = with_checked_shape(forward, classes)
+    if config.distill.teacher is None:
+        if config.distill.hint_epochs:
+            raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
+        if type(model) is MLP and forward is model and model.classifier.out_features >= classes:
+            return TrainingLoss(objective, checked) if config.label_smoothing else FusedLoss(objective, model)
+        return TrainingLoss(objective, checked)
+    if group.size > 1:
+        raise UserError("a teacher needs a single process; start the training without torchrun")
+    from verydeep.training.step._distillation import Distillation, load_teacher
+
+    teacher = load_teacher(config, classes).to(group.device)
+    loss = Distillation(config, objective, checked, model, teacher, lambda: autocast(config, group.device))
+    if loss.extra is not None:
+        loss.extra.to(group.device)
+    return loss
