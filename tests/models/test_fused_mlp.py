@@ -17,13 +17,18 @@ KINDS = ("plain", "coupled", "independent")
 
 
 def make(kind: str, inputs: int, width: int, depth: int, classes: int, activation: str = "tanh") -> MLP:
-    """A network whose stack has `depth` layers, with biases away from zero."""
+    """A network whose stack has `depth` layers, with biases away from zero.
+
+    The layers around the stack start as torch's own: He's initial weights are large at width 1, and sums of large terms
+    that cancel would need a wider tolerance.
+    """
     config = MLPConfig(
         "plain" if kind == "plain" else "highway", depth + 1, width, (inputs,), classes, activation, -1.0
     )
     model = MLP(config if kind == "plain" else replace(config, carry=kind))  # type: ignore[arg-type]
-    for bias in (model.input.bias, model.stack.bias, model.classifier.bias):
-        nn.init.normal_(bias)
+    model.input.reset_parameters()
+    model.classifier.reset_parameters()
+    nn.init.normal_(model.stack.bias)
     return model
 
 
