@@ -16,9 +16,9 @@ import torch
 from _loop import make_trainer, random_images, train_steps
 from _result import write_result
 
-from verydeep.experiments import ENTRIES, read_recipe
-from verydeep.experiments._bench_child import peak
+from verydeep.bench._child import peak
 from verydeep.models import Network, multiply_adds
+from verydeep.paper import ENTRIES, read_recipe
 from verydeep.training import TrainingProgress
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-speed.json"

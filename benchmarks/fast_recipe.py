@@ -10,8 +10,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+from recipe_study import STUDIES, VariationStudy, recipe_page
+
 from verydeep.errors import UserError, unknown
-from verydeep.experiments import STUDIES, VariationStudy, recipe_page
 from verydeep.files import write_atomic
 from verydeep.training import interruptible
 

@@ -24,7 +24,8 @@ FLOORS: list[set[str]] = [
     {"search"},
     {"report"},
     {"interop"},
-    {"experiments"},
+    {"bench"},
+    {"paper"},
     {"cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from verydeep.bench._run import Task, _process
 from verydeep.data import DataConfig
-from verydeep.experiments._bench import Task, _process
-from verydeep.experiments._pair import _start
-from verydeep.experiments._tasks import _Worker
+from verydeep.paper._jobs import _Worker
+from verydeep.paper._side_by_side import _start
 from verydeep.processes import python_command
 from verydeep.search.worker._pool import WorkerProcess
 from verydeep.training import TrainConfig

@@ -8,15 +8,16 @@ from types import ModuleType
 
 __all__ = [
     "__version__",
+    "bench",
     "config",
     "data",
     "errors",
-    "experiments",
     "interop",
     "models",
     "nn",
     "objectives",
     "optim",
+    "paper",
     "report",
     "training",
 ]

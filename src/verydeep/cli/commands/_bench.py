@@ -13,7 +13,7 @@ from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
-    from verydeep.experiments._bench import Task
+    from verydeep.bench._run import Task
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Bench:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(Bench, "bench", arguments)
-    from verydeep.experiments import bench_table, bench_tasks, limited, load_results
+    from verydeep.bench import bench_table, bench_tasks, limited, load_results
     from verydeep.files import write_atomic
     from verydeep.report import plot_bench
 
@@ -65,7 +65,7 @@ def _run(tasks: list[Task], folder: Path) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from verydeep.experiments import run_bench
+    from verydeep.bench import run_bench
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

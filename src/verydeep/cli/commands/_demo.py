@@ -44,7 +44,7 @@ class Demo:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    from verydeep.experiments import demo_configs, train_side_by_side
+    from verydeep.paper import demo_configs, train_side_by_side
     from verydeep.training import Run, interruptible
 
     options = read_options(Demo, "demo", arguments)
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _data(root: Path | None) -> str:
-    from verydeep.experiments import demo_data
+    from verydeep.paper import demo_data
 
     print("Looking for MNIST ...", flush=True)
     data, why = demo_data(root)
@@ -95,7 +95,7 @@ def _view(configs: dict[str, TrainConfig]) -> Any:  # noqa: ANN401 - either of t
 
 
 def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> None:
-    from verydeep.experiments import verdict
+    from verydeep.paper import verdict
     from verydeep.report import plot_curves
 
     picture = folder / "curves.png"

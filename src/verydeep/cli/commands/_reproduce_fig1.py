@@ -11,7 +11,7 @@ from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
     from verydeep.cli.commands._reproduce import Reproduce
-    from verydeep.experiments import Fig1
+    from verydeep.paper import Fig1
     from verydeep.training import Interrupt
 
 
@@ -25,7 +25,7 @@ def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | No
 
 
 def _study(options: Reproduce) -> Fig1:
-    from verydeep.experiments import HALVING, QUICK, Fig1, chosen, strict
+    from verydeep.paper import HALVING, QUICK, Fig1, chosen, strict
 
     protocol = QUICK if options.quick else HALVING
     results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
@@ -39,7 +39,7 @@ def _study(options: Reproduce) -> Fig1:
 
 def _write(study: Fig1, quick: bool) -> None:
     """The figure, the table and the pages, of all there is."""
-    from verydeep.experiments import (
+    from verydeep.paper import (
         NETWORKS,
         best_curves,
         claim_lines,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verydeep.cli.commands._reproduce import Reproduce
-    from verydeep.experiments import TableResult, Tables
+    from verydeep.paper import TableResult, Tables
     from verydeep.report import Network
     from verydeep.training import Interrupt
 
@@ -21,7 +21,7 @@ _MOST_SEEDS = 1000
 def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
     """Train as long as there is time, then write and print what there is."""
     from verydeep.cli.views._tables import make_view
-    from verydeep.experiments import TEACHER
+    from verydeep.paper import TEACHER
 
     results = options.results or Path("runs/quick" if options.quick else "results")
     study = _study(options, tables, results)
@@ -42,7 +42,7 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
 
 
 def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables:
-    from verydeep.experiments import Tables, chosen_entries
+    from verydeep.paper import Tables, chosen_entries
 
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))
     return Tables(
@@ -77,7 +77,7 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
 
 def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
     """The curves and the page of all tables; the tables asked for are printed."""
-    from verydeep.experiments import TABLES, log_lines, read_results, tables_lines, write_page
+    from verydeep.paper import TABLES, log_lines, read_results, tables_lines, write_page
     from verydeep.report import plot_tables
 
     found = read_results(study.results)

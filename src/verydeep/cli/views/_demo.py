@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from verydeep.experiments import Epoch, Step
+from verydeep.paper import Epoch, Step
 from verydeep.training import clock, describe
 
 

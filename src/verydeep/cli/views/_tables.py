@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from verydeep.experiments import Tables
-    from verydeep.experiments._tables_run import Task
+    from verydeep.paper import Tables
+    from verydeep.paper.tables._study import Task
 
 
 class Lines:

@@ -1,0 +1,130 @@
+"""The competitors in PyTorch: ours, the same network as people write it, and that one compiled."""
+
+import copy
+import os
+import shutil
+import time
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from verydeep.bench._cases import Case
+from verydeep.errors import UserError
+from verydeep.models import MLP, Conv, ConvConfig, Highways, Network, Pool, build, create_model
+from verydeep.nn import HighwayConv2d, HighwayStack
+
+LR, MOMENTUM = 0.01, 0.9
+
+
+class Competitor(Protocol):
+    """Who is measured. All start from equal weights, and see the same batches."""
+
+    compile_seconds: float
+
+    def train(self, x: Tensor, y: Tensor) -> None:
+        """Forward, loss, backward, update."""
+
+    def infer(self, x: Tensor) -> None:
+        """Forward."""
+
+    def loss(self, x: Tensor, y: Tensor) -> float:
+        """The loss with the present weights."""
+
+
+def make_ours(case: Case) -> Network:
+    """Our network of a case; the same weights every time."""
+    torch.manual_seed(0)
+    if case.kind == "conv":
+        layers = (Conv(case.width), Highways((3,) * case.depth), Pool(how="mean"))
+        return build(ConvConfig(layers, case.input_shape))
+    return create_model(f"{case.kind}-mlp", depth=case.depth, width=case.width)
+
+
+class TorchCompetitor:
+    """A network with torch's cross-entropy and momentum SGD."""
+
+    def __init__(self, model: nn.Module, fused: bool = False) -> None:
+        self.model, self.parameters = model, list(model.parameters())
+        self.optimiser = torch.optim.SGD(self.parameters, LR, MOMENTUM, fused=fused)
+        self.compile_seconds = 0.0
+
+    def train(self, x: Tensor, y: Tensor) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+        self.descend(x, y)
+        self.optimiser.step()
+
+    def descend(self, x: Tensor, y: Tensor) -> None:
+        F.cross_entropy(self.model(x), y).backward()
+
+    @torch.no_grad()
+    def infer(self, x: Tensor) -> None:
+        self.model(x)
+
+    @torch.no_grad()
+    def loss(self, x: Tensor, y: Tensor) -> float:
+        return float(F.cross_entropy(self.model(x), y))
+
+
+class OurCompetitor(TorchCompetitor):
+    """Our network with the step that our trainer takes."""
+
+    def __init__(self, model: Network) -> None:
+        super().__init__(model, fused=True)
+
+    def descend(self, x: Tensor, y: Tensor) -> None:
+        if isinstance(self.model, MLP):
+            self.model.backward_cross_entropy(x, y, 1 / len(y))
+        else:
+            super().descend(x, y)
+
+
+class CompiledCompetitor(TorchCompetitor):
+    """The network under torch.compile, with the time of its first step."""
+
+    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, mode: str) -> None:
+        if not shutil.which(os.environ.get("CXX", "g++")):
+            raise UserError("torch.compile needs a C++ compiler")
+        super().__init__(model)
+        weights = copy.deepcopy(model.state_dict())
+        torch.compiler.reset()  # after several networks it would give up, and run the next ones without compiling them
+        self.model = torch.compile(model)  # type: ignore[assignment]
+        start = time.perf_counter()
+        self.train(x, y) if mode == "train" else self.infer(x)
+        self.compile_seconds = time.perf_counter() - start
+        model.load_state_dict(weights)
+        self.optimiser = torch.optim.SGD(model.parameters(), LR, MOMENTUM)
+
+
+class NaiveLayer(nn.Module):
+    """A highway layer as people write it: two affine maps, and every operation on its own."""
+
+    def __init__(self, block: nn.Module, gate: nn.Module, relu: bool) -> None:
+        super().__init__()
+        self.block, self.gate, self.relu = block, gate, relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.block(x)) if self.relu else torch.tanh(self.block(x))
+        t = torch.sigmoid(self.gate(x))
+        return h * t + x * (1 - t)
+
+
+def naive(model: Network) -> nn.Sequential:
+    """The same network with equal weights, of ordinary layers."""
+    model = copy.deepcopy(model)
+    if isinstance(model, MLP):
+        layers: list[nn.Module] = [nn.Flatten(), model.input, nn.Tanh()]
+        if isinstance(model.stack, HighwayStack):
+            layers += [NaiveLayer(layer.block, layer.gate, relu=False) for layer in model.stack.to_layers()]
+        else:
+            layers += [part for layer in model.stack.to_layers() for part in (layer, nn.Tanh())]
+        return nn.Sequential(*layers, model.classifier)
+    assert isinstance(model.layers, nn.Sequential)
+    assert model.classifier is not None
+    parts = [
+        NaiveLayer(layer.block, layer.gate, relu=True) if isinstance(layer, HighwayConv2d) else layer
+        for layer in model.layers
+    ]
+    return nn.Sequential(*parts, nn.Flatten(), model.classifier)

@@ -1,0 +1,504 @@
+"""Tables 1, 2 and 3: what was published, results that survive, and what a table says of runs not at their end."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from verydeep.cli import main
+from verydeep.cli._options import read_options
+from verydeep.cli.commands._reproduce import Reproduce
+from verydeep.cli.commands._reproduce_fig1 import _study as fig1_study
+from verydeep.cli.commands._reproduce_tables import _study as tables_study
+from verydeep.cli.commands._reproduce_tables import panel, read_seeds
+from verydeep.cli.views._tables import Bar, Lines
+from verydeep.config import to_dict
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+from verydeep.models import create_model, list_models
+from verydeep.paper import (
+    ENTRIES,
+    LOGS,
+    TABLES,
+    TEACHER,
+    Curve,
+    TableResult,
+    Tables,
+    chosen_entries,
+    log_lines,
+    read_recipe,
+    read_results,
+    results_page,
+    tables_lines,
+)
+from verydeep.paper import _recipes as recipes
+from verydeep.paper._results_page import page_path
+from verydeep.paper.tables._page import replaced_lines
+from verydeep.paper.tables._study import Task
+from verydeep.search import dotted
+from verydeep.training import Run
+from verydeep.training.step._distillation import _make_regressor
+
+ROOT = Path(__file__).parents[2]
+NAMED = {entry.name: entry for entry in ENTRIES if entry.name}
+MACHINE = {"processor": "Abacus", "threads": 1, "gpu": None}
+
+
+def curve(accuracies: list[float], seconds: float = 60.0, status: str = "training") -> Curve:
+    lines = [{"epoch": n, "seconds": seconds * n, "test_accuracy": a} for n, a in enumerate(accuracies, 1)]
+    return Curve(status, tuple(lines), MACHINE)
+
+
+def made_up(folder: Path, name: str, curves: list[Curve], recipe: recipes.Recipe = "fast") -> TableResult:
+    result = TableResult(folder, NAMED[name], recipe)
+    result.start(read_recipe(name, recipe))
+    result.curves = dict(enumerate(curves))
+    result.write()
+    return TableResult(folder, NAMED[name], recipe)
+
+
+def ran(folder: Path, name: str, epochs: int) -> None:
+    """The part of a run's folder that says how far it is."""
+    file = folder / "runs" / f"{name}-fast" / "seed-0" / "metrics.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}\n" * epochs)
+
+
+def row(folder: Path, name: str) -> str:
+    entry = NAMED[name]
+    lines = tables_lines(entry.table, read_results(folder))
+    (found,) = [line for line in lines if entry.title in line and f"| {entry.data} |" in line]
+    return found
+
+
+def test_a_trial_on_other_data_is_called_one_and_not_drawn_beside_published_numbers(tmp_path: Path) -> None:
+    trial = TableResult(tmp_path, NAMED["highway-a"], "fast")
+    trial.start(replace(read_recipe("highway-a", "fast"), data=DataConfig("digits")))
+    trial.curves = {0: curve([0.5])}
+    true = made_up(tmp_path, "highway-b", [curve([0.5])])
+    assert [network.published for network in panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
+    assert "| digits (a trial) |" in "".join(tables_lines("table2", [trial]))
+
+
+def test_published_numbers_are_those_of_the_networks_cards() -> None:
+    cards = {(card.name, card.dataset): card.published for card in list_models()}
+    for name, entry in NAMED.items():
+        config = read_recipe(name, "paper")
+        if entry.published and "backpropagation" not in entry.title:
+            assert entry.published == cards[config.model.name, config.data.source]
+
+
+def test_the_published_accuracy_to_reach_is_the_mean_where_there_is_one() -> None:
+    assert NAMED["highway-mnist-16"].accuracy == pytest.approx(0.994)
+    assert NAMED["highway-a"].accuracy == pytest.approx(0.8918)
+    assert NAMED["fitnet-a"].accuracy is None
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_row_that_is_trained_here_has_both_recipes(name: str) -> None:
+    assert read_recipe(name, "paper").epochs == 10 * read_recipe(name, "fast").epochs
+
+
+def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "_CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.setattr(recipes, "_INSTALLED", tmp_path)
+    with pytest.raises(UserError, match="install verydeep again"):
+        read_recipe("highway-a", "paper")
+    (tmp_path / "highway-a.toml").write_text("epochs = 7")
+    assert read_recipe("highway-a", "paper").epochs == 7
+
+
+def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
+    again = {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}
+    for seed, epoch in ((0, 2), (0, 3), (1, 1)):
+        result.epoch(seed, again | {"epoch": epoch}, MACHINE)
+    kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
+    assert [line["test_accuracy"] for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
+    assert (kept.left(0, 40), kept.left(1, 40), kept.left(2, 40), kept.left(0, 2)) == (37, 39, 40, 0)
+    kept.start(read_recipe("highway-a", "fast"))
+    kept.end(0, diverged=True)
+    assert kept.left(0, 40) == 0
+
+
+def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1])])
+    config = read_recipe("highway-a", "fast")
+    result.start(replace(config, seed=3, threads=1, device="cpu"))  # they are no settings of the recipe
+    with pytest.raises(UserError, match="other settings"):
+        result.start(replace(config, batch_size=7))
+
+
+def test_a_row_that_goes_on_elsewhere_names_the_machine_it_ended_on(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
+    result.epoch(0, {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    assert "Abacus" in row(tmp_path, "highway-a")
+    result.epoch(0, {"epoch": 3, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    assert "Loom" in row(tmp_path, "highway-a")
+
+
+@pytest.mark.slow
+def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tables" / "highway-a-fast.json"
+    made_up(file.parent, "highway-a", [curve([0.1])])  # of CIFAR-10, and wanted are the digits
+    before = file.read_text()
+    arguments = ["--quick", "--only", "highway-a,highway-b", "--jobs", "1", "--seeds", "1", "--results", str(tmp_path)]
+    for minutes in ([], ["--minutes", "0"]):
+        assert main(["reproduce", "table2", *arguments, *minutes]) == 0
+        said = capsys.readouterr().out
+        assert f"left alone: {file} was measured with other settings" in said
+        assert "nothing left" in said
+    assert main(["reproduce", "table2", "--quick", "--only", "highway-a", "--results", str(tmp_path)]) == 2
+    assert "was measured with other settings" in capsys.readouterr().err
+    assert file.read_text() == before
+    assert len(TableResult(file.parent, NAMED["highway-b"], "fast").curves[0].metrics) == 2
+
+
+@pytest.mark.parametrize("text", ["{}", '{"config": {}, "seeds": [1]}', "[]", "{"])
+def test_a_damaged_result_is_said_in_a_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "highway-a-fast.json").write_text(text)
+    assert main(["reproduce", "table2", "--minutes", "0", "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "highway-a-fast.json" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("wrong", ['"x"', "7", "null"])
+def test_an_accuracy_that_is_none_is_said_in_a_line(wrong: str, tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.25])])
+    file = tmp_path / "highway-a-fast.json"
+    file.write_text(file.read_text().replace("0.25", wrong))
+    with pytest.raises(UserError, match="is damaged"):
+        read_results(tmp_path)
+
+
+def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path: Path) -> None:
+    ended = [curve([0.5] * 29 + [last], 60, "trained") for last in (0.994, 0.996)]
+    made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
+    assert row(tmp_path, "highway-mnist-16") == (
+        "| Highway, 10 layers, width 16 | MNIST | 39K | 99.43 (99.40 ± 0.03) "
+        "| 99.60 (99.50 ± 0.14); 1 under way; 1 diverged | fast | 30 | 2 | 30 min | Abacus, 1 thread |"
+    )
+    assert "not yet run" in row(tmp_path, "highway-mnist-32")
+    assert "| 99.61 | not trained here |" in tables_lines("table1", [])[-1]
+
+
+@pytest.mark.parametrize(("last", "said"), [(0.9925, "| 99.25; 0.29 short |"), (0.9954, "| 99.54 |")])
+def test_a_row_says_when_it_falls_short_of_the_published_mean(last: float, said: str, tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-mnist-32", [curve([0.5] * 29 + [last], status="trained")])
+    assert said in row(tmp_path, "highway-mnist-32")
+
+
+def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
+    made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
+    wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min a seed on this machine"
+    assert f"| {wanted} | fast | 12 of 40 | 1 |" in row(tmp_path, "highway-a")
+
+
+def test_of_several_seeds_under_way_those_that_are_furthest_count(tmp_path: Path) -> None:
+    behind, lost = curve([0.9] * 3), curve([0.1] * 9, status="diverged")
+    made_up(tmp_path, "highway-a", [behind, curve([0.5] * 4), curve([0.7] * 4), lost])
+    wanted = "4 of 40 epochs: 70.00 (60.00 ± 14.14); the full recipe would take 40 min a seed on this machine"
+    assert f"| {wanted}; 1 under way; 1 diverged | fast | 4 of 40 | 2 | 4 min |" in row(tmp_path, "highway-a")
+
+
+def test_a_row_that_learns_hints_has_no_accuracy_and_no_cost_yet(tmp_path: Path) -> None:
+    hints = read_recipe("fitnet-a-hints", "fast").distill.hint_epochs
+    made_up(tmp_path, "fitnet-a-hints", [curve([0.1] * hints)])
+    wanted = f"| {hints} of 40 epochs: hints, no accuracy yet | fast |"
+    assert wanted in row(tmp_path, "fitnet-a-hints")
+    made_up(tmp_path, "fitnet-a-hints", [curve([0.1] * hints + [0.3])])
+    assert "30.00; the full recipe would take 40 min a seed" in row(tmp_path, "fitnet-a-hints")
+
+
+def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "highway-a", [curve([0.5] * 40, status="trained")])
+    assert "| fast | 40 |" in row(tmp_path, "highway-a")
+    assert result.config is not None
+    result.config = replace(result.config, batch_size=7)
+    result.write()
+    assert "| fast, before it was changed | 40 |" in row(tmp_path, "highway-a")
+
+
+def test_recipes_that_were_replaced_say_what_they_reached_and_how_they_differed(tmp_path: Path) -> None:
+    assert replaced_lines(tmp_path / "replaced") == []
+    result = made_up(tmp_path / "replaced" / "1", "highway-a", [curve([0.5] * 39 + [0.88], status="trained")])
+    assert result.config is not None
+    result.config = replace(result.config, batch_size=7)
+    result.write()
+    wanted = "| Highway A, 11 layers | 89.18 | 88.00; 1.18 short | 40 | batch_size 7 |"
+    assert replaced_lines(tmp_path / "replaced")[2:] == [wanted]
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "replaced").rename(tmp_path / "tables" / "replaced")
+    assert wanted in results_page(tmp_path, tmp_path)
+
+
+def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
+    name = "highway-19-nin-cifar10"
+    made_up(tmp_path, name, [curve([0.3, 0.4, 0.5])], "paper")
+    made_up(tmp_path, "highway-mnist-32", [curve([0.9])], "paper")
+    trial = TableResult(tmp_path, NAMED["highway-19-nin-cifar100"], "paper")
+    trial.start(replace(read_recipe("highway-19-nin-cifar100", "paper"), data=DataConfig("digits")))
+    trial.curves = {0: curve([0.8])}
+    found = [*read_results(tmp_path), trial]
+    assert "| 1 | 95.88 | 90.00 |" in log_lines(found, "table1")
+    lines = log_lines(found, "table3")
+    assert "| 1 | 33.84 | 30.00 | 2.61 | |" in lines
+    assert "| 3 | | 50.00 | | |" in lines
+    assert "| 400 | 92.14 | | 68.09 | |" in lines
+    assert LOGS[name][201] == 90.38
+
+
+def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> None:
+    entries = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
+    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert study.left() == "no epoch measured yet"
+    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    ran(tmp_path, "highway-a", 10)
+    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert [(task.entry.name, task.epochs) for task in study.tasks()] == [("highway-a", 40), ("highway-b", 40)]
+    told = study.left()
+    assert int(told.split(" h ")[0]) >= 2  # Highway B has some ten times the products
+    made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
+    ran(tmp_path, "highway-b", 10)
+    said = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).left()
+    assert said == "15 min left up to epoch 20"
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,4", (0, 4)), ("2,", (2,)), (None, None)])
+def test_seeds_are_a_number_or_a_list(text: str | None, seeds: tuple[int, ...] | None) -> None:
+    assert read_seeds(text) == seeds
+
+
+def test_rows_are_chosen_by_name() -> None:
+    assert [entry.name for entry in chosen_entries(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
+    assert chosen_entries(("table2",), "highway-a") == (NAMED["highway-a"],)
+    assert {entry.table for entry in ENTRIES} == set(TABLES)
+
+
+def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results"
+    assert main(["reproduce", "table3", "--minutes", "0", "--results", str(results)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("not yet run") == sum(entry.table == "table3" for entry in NAMED.values())
+    page = (results / "results.md").read_text()
+    assert "Not yet run: `verydeep reproduce fig1`." in page
+    made_up(results / "tables", "highway-a", [curve([0.5, 0.6])])
+    assert main(["reproduce", "table2", "--minutes", "0", "--results", str(results)]) == 0
+    assert (
+        "![Test accuracy over epochs; dashed: published](./tables/curves.png)" in (results / "results.md").read_text()
+    )
+    assert (results / "tables" / "curves.svg").exists()
+
+
+def test_the_readme_has_every_row_that_was_trained_to_the_end_and_no_other() -> None:
+    section = (ROOT / "README.md").read_text().partition("## The paper's tables")[2].partition("\n## ")[0]
+    said = [line for line in section.splitlines() if line.startswith("| Highway")]
+    found, rows = read_results(ROOT / "results" / "tables"), []
+    for line in (line for table in TABLES for line in tables_lines(table, found)[2:]):
+        network, data, _, published, ours, recipe, epochs, seeds, *_ = (cell.strip() for cell in line[1:-1].split("|"))
+        if epochs.isdigit():
+            rows.append(f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |")
+    assert said == rows
+
+
+def test_the_page_of_results_is_what_the_results_say() -> None:
+    """If it is not: verydeep reproduce all --minutes 0."""
+    assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
+
+
+def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_path: Path) -> None:
+    results, other, page = tmp_path / "results", tmp_path / "try", tmp_path / "docs" / "results.md"
+    assert page_path(results) == results / "results.md"
+    page.parent.mkdir()
+    assert page_path(results) == page
+    assert page_path(results, quick=True) == results / "results.md"
+    assert page_path(other) == other / "results.md"
+    page.write_text(results_page(results, page.parent))
+    assert page_path(results) == page
+    page.write_text("# Results\n\nOf my thesis.\n")
+    assert page_path(results) == results / "results.md"
+
+
+@pytest.mark.slow
+def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reproduce(folder: str, *options: str) -> tuple[str, list[Any]]:
+        arguments = ["--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path / folder), *options]
+        assert main(["reproduce", "table2", *arguments]) == 0
+        found = json.loads((tmp_path / folder / "tables" / "highway-a-fast.json").read_text())
+        return capsys.readouterr().out, [line["test_accuracy"] for line in found["seeds"][0]["metrics"]]
+
+    _, whole = reproduce("whole")
+    said, half = reproduce("pieces", "--epochs", "1")
+    assert "1 of 2 epochs" in said
+    assert half == whole[:1]
+    said, both = reproduce("pieces", "--resume")
+    assert both == whole
+    assert said.count("highway-a seed 0  epoch") == 1
+    assert "nothing left" in said
+    run = Run.load(tmp_path / "pieces" / "runs" / "tables" / "highway-a-fast" / "seed-0")
+    assert run.summary is not None
+    assert [line["test_accuracy"] for line in run.metrics] == whole
+
+
+@pytest.mark.slow
+def test_an_epoch_that_a_lost_run_trains_again_is_shown_and_kept_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
+    assert main([*arguments, "--epochs", "1"]) == 0
+    shutil.rmtree(tmp_path / "runs")
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.count("highway-a seed 0  epoch") == 2
+    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0].metrics
+    assert [line["epoch"] for line in kept] == [1, 2]
+
+
+@pytest.mark.slow
+def test_rows_with_hints_bring_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path), "--seeds", "3,"]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert said.index("maxout seed 0  epoch 2") < said.index("fitnet-a-hints seed 3  epoch 1")
+    runs, rows = tmp_path / "runs" / "tables", chosen_entries(("table2",), "maxout,fitnet-a-hints")
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (3,), quick=True).tasks() == [Task(TEACHER, 3, 2)]
+    (tmp_path / "tables" / "fitnet-a-hints-fast.json").unlink()
+    shutil.rmtree(runs)  # which nobody keeps as long as the results
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (0,), quick=True).tasks()[0] == Task(TEACHER, 0, 2)
+
+
+def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
+    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
+    teacher, task = study.tasks()
+    assert (teacher.entry.name, teacher.seed, teacher.epochs) == ("maxout", 0, 40)
+    assert study.taught(teacher)
+    assert not study.taught(task)
+    folder = tmp_path / "runs" / "maxout-fast" / "seed-0"
+    assert study.configs[task.entry].distill.teacher == str(folder)
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text('{"status": "diverged"}')
+    assert not study.taught(task)
+    (folder / "summary.json").write_text('{"status": "finished"}')
+    assert study.taught(task)
+    assert study.tasks() == [task]
+
+
+@pytest.mark.slow
+def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments, "--epochs", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "maxout seed 0  epoch 1" in said
+    assert "epoch 2" not in said
+    assert "rows with hints wait for maxout; train it to its end, without --epochs" in said
+
+
+def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None:
+    found = {}
+    for what in ("table2", "fig1", "all"):
+        options = read_options(Reproduce, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)])
+        if what != "fig1":
+            found[what] = tables_study(options, ("table2",), tmp_path).runs
+        if what != "table2":
+            assert fig1_study(options).runs == tmp_path / "fig1"
+    assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
+
+
+def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = tmp_path / "runs" / "tables" / "maxout-fast" / "seed-0"
+    teacher.mkdir(parents=True)
+    (teacher / "summary.json").write_text('{"status": "diverged"}')
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "rows with hints wait for maxout, which diverged" in said
+    assert (tmp_path / "results.md").exists()
+
+
+@pytest.mark.slow
+def test_a_seed_stopped_after_its_last_epoch_is_settled_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(arguments) == 0
+    file = tmp_path / "tables" / "highway-a-fast.json"
+    trained = json.loads(file.read_text())["seeds"]
+    file.write_text(file.read_text().replace('"status": "trained"', '"status": "training"'))
+    assert main([*arguments, "--epochs", "1"]) == 0
+    assert json.loads(file.read_text())["seeds"] == trained
+    assert "nothing left" in capsys.readouterr().out
+
+
+def test_the_hints_layers_have_shapes_that_fit() -> None:
+    for name, maps in (("fitnet-a-hints", 32), ("fitnet-b-hints", 80)):
+        config = read_recipe(name, "fast")
+        student, teacher = create_model(config.model.name), create_model("maxout")
+        regressor = _make_regressor(student, teacher, config.distill)
+        assert regressor.weight.shape == (192, maps, 2, 2)
+
+
+TENTH = {"epoch": 10, "lr": 0.1, "loss": 1.5, "accuracy": 0.5, "test_loss": 1.4, "test_accuracy": 0.5, "seconds": 600}
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Tables:
+    """Ten of forty epochs, each of a minute."""
+    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
+    ran(tmp_path, "highway-a", 10)
+    return Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
+
+
+def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    Lines(begun).epoch(begun.tasks()[0], TENTH)
+    said = capsys.readouterr().out
+    assert said.startswith("highway-a seed 0  epoch 10/40")
+    assert said.endswith("; 30 min left\n")
+
+
+def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Bar(begun)
+    ran(begun.results, "highway-a", 20)
+    bar.epoch(begun.tasks()[0], TENTH)
+    bar.close()
+    (shown,) = bar.progress.tasks
+    assert (shown.completed, shown.total, shown.fields["left"]) == (1, 30, "20 min left")
+    assert "highway-a seed 0  epoch 10/40" in capsys.readouterr().out
+
+
+_WORDS = {
+    "data.augment.pad": "translat",
+    "data.augment.rotate": "rotated",
+    "data.augment.scale": "scaled",
+    "label_smoothing": "smoothed labels",
+    "model.dropout": "dropout",
+    "model.gate_bias": "gate bias",
+    "optim.classifier_decay": "on the classifier",
+    "optim.clip": "clipped gradients",
+    "optim.lr": "learning rate",
+    "optim.name": "Muon",
+    "optim.nesterov": "Nesterov",
+    "optim.weight_decay": "weight decay",
+    "ema_half_life": "average",
+    "schedule.name": "schedule",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if not name.endswith("-hints")])
+def test_a_fast_recipe_says_what_it_changes_and_nothing_else(name: str) -> None:
+    lines = (ROOT / "configs" / "fast" / f"{name}.toml").read_text().partition("\nepochs")[0].splitlines()
+    said = " ".join(line.removeprefix("# ") for line in lines).rpartition(";")[2]
+    paper, fast = (dotted(to_dict(read_recipe(name, recipe))) for recipe in get_args(recipes.Recipe))
+    changed = {field for field in paper if paper[field] != fast[field]}
+    assert changed - {"epochs", "schedule.milestones", "schedule.warmup"} <= _WORDS.keys()
+    assert {field for field, words in _WORDS.items() if words in said} == changed & _WORDS.keys()
