@@ -11,40 +11,42 @@ from verydeep.cli import main
 from verydeep.paper import (
     HALVING,
     NETWORKS,
-    Network,
+    Fig1Network,
+    Fig1Results,
+    Fig1Task,
+    Fig1Trial,
     Protocol,
-    Results,
     Stage,
-    Task,
-    Trial,
-    chosen,
     eliminated,
     epochs_left,
-    fig1_text,
+    estimate,
+    fig1_page,
+    fig1_rows,
     gate_biases,
+    loss_ratio,
     mean_curves,
     open_layers,
+    open_tasks,
     participants,
-    ratio,
     recommended_gate_bias,
+    selected_networks,
     settings_of,
-    strict,
-    table,
-    tasks,
+    without_halving,
 )
-from verydeep.paper.fig1._study import estimate
 from verydeep.training import Run
 
 SMALL = Protocol((Stage(1, 6), Stage(3, 3), Stage(5, 1)), "digits")
-HIGHWAY, PLAIN = Network("highway", 10), Network("plain", 10)
+HIGHWAY, PLAIN = Fig1Network("highway", 10), Fig1Network("plain", 10)
 
 
-def trial(number: int, losses: list[float], status: str = "trained", network: Network = HIGHWAY) -> Trial:
-    return Trial(number, settings_of(network, number), status, 2.0 * len(losses), tuple(losses), (0.5,) * len(losses))
+def trial(number: int, losses: list[float], status: str = "trained", network: Fig1Network = HIGHWAY) -> Fig1Trial:
+    return Fig1Trial(
+        number, settings_of(network, number), status, 2.0 * len(losses), tuple(losses), (0.5,) * len(losses)
+    )
 
 
-def filled(folder: Path, network: Network, trials: list[Trial], protocol: Protocol = SMALL) -> Results:
-    results = Results(folder, network, protocol)
+def filled(folder: Path, network: Fig1Network, trials: list[Fig1Trial], protocol: Protocol = SMALL) -> Fig1Results:
+    results = Fig1Results(folder, network, protocol)
     results.trials = {each.trial: each for each in trials}
     return results
 
@@ -53,7 +55,7 @@ FIRST = [trial(number, [loss]) for number, loss in enumerate([0.5, 0.1, 0.9, 0.3
 
 
 def test_every_network_has_the_papers_number_of_parameters(tmp_path: Path) -> None:
-    rows = table([Results(tmp_path, network, HALVING) for network in NETWORKS], HALVING)
+    rows = fig1_rows([Fig1Results(tmp_path, network, HALVING) for network in NETWORKS], HALVING)
     assert {row.network: row.parameters for row in rows} == {
         "plain-10": 102_463,
         "highway-10": 85_660,
@@ -68,18 +70,18 @@ def test_every_network_has_the_papers_number_of_parameters(tmp_path: Path) -> No
 
 def test_both_families_search_the_same_ranges_and_are_given_the_same_draws() -> None:
     for number in (0, 57, 99):
-        plain, highway = (settings_of(Network(family, 50), number) for family in ("plain", "highway"))
-        assert highway.pop("model.gate_bias") == settings_of(Network("highway", 100), number)["model.gate_bias"]
+        plain, highway = (settings_of(Fig1Network(family, 50), number) for family in ("plain", "highway"))
+        assert highway.pop("model.gate_bias") == settings_of(Fig1Network("highway", 100), number)["model.gate_bias"]
         assert plain == highway
-    shared = {name: way for name, way in Network("highway", 10).space.items() if name != "model.gate_bias"}
+    shared = {name: domain for name, domain in Fig1Network("highway", 10).space.items() if name != "model.gate_bias"}
     assert shared == PLAIN.space
 
 
 def test_the_protocol_trains_a_hundred_settings_and_the_last_ten_to_a_hundred_epochs() -> None:
     assert HALVING.stages == (Stage(2, 100), Stage(10, 33), Stage(100, 10))
-    assert strict(HALVING).stages == (Stage(100, 100),)
+    assert without_halving(HALVING).stages == (Stage(100, 100),)
     assert epochs_left({}, HALVING) == 100 * 2 + 33 * 8 + 10 * 90
-    assert epochs_left({}, strict(HALVING)) == 10_000
+    assert epochs_left({}, without_halving(HALVING)) == 10_000
 
 
 def test_the_best_of_a_complete_stage_go_on_and_diverged_ones_never() -> None:
@@ -108,11 +110,13 @@ def test_a_run_that_diverged_later_is_judged_by_its_first_epochs(tmp_path: Path)
 
 def test_tasks_come_stage_by_stage_and_none_that_is_done_or_under_way(tmp_path: Path) -> None:
     both = [filled(tmp_path, HIGHWAY, FIRST), filled(tmp_path, PLAIN, [])]
-    found = list(tasks(both, SMALL))
-    assert found == [Task(HIGHWAY, 5, 1), *(Task(PLAIN, number, 1) for number in range(6))]
-    assert list(tasks(both, SMALL, found[:3])) == found[3:]
+    found = list(open_tasks(both, SMALL))
+    assert found == [Fig1Task(HIGHWAY, 5, 1), *(Fig1Task(PLAIN, number, 1) for number in range(6))]
+    assert list(open_tasks(both, SMALL, found[:3])) == found[3:]
     both[0].trials[5] = trial(5, [2.0])
-    assert [task for task in tasks(both, SMALL) if task.network == HIGHWAY] == [Task(HIGHWAY, n, 3) for n in (1, 4, 3)]
+    assert [task for task in open_tasks(both, SMALL) if task.network == HIGHWAY] == [
+        Fig1Task(HIGHWAY, n, 3) for n in (1, 4, 3)
+    ]
 
 
 def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
@@ -122,7 +126,7 @@ def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
     assert epochs_left(trials, SMALL) == 3 * 2 + 1 * 2
     result = filled(tmp_path, HIGHWAY, list(trials.values()))
     assert estimate([result], SMALL, 2) == 8 * 2.0 / 2
-    untouched = filled(tmp_path, Network("highway", 100), [])
+    untouched = filled(tmp_path, Fig1Network("highway", 100), [])
     assert estimate([untouched], SMALL, 2) is None
     assert estimate([result, untouched], SMALL, 2) == (8 * 2.0 + 14 * 20.0) / 2
     result.trials[1] = replace(trial(1, [0.1, 0.1, 0.1]), seconds=3.0)  # the longest so far says what an epoch takes
@@ -130,24 +134,24 @@ def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
 
 
 def test_a_line_cut_short_loses_that_trial_only(tmp_path: Path) -> None:
-    results = Results(tmp_path, HIGHWAY, SMALL)
+    results = Fig1Results(tmp_path, HIGHWAY, SMALL)
     lines = [{"train_loss": 0.123456789, "test_accuracy": 0.9, "seconds": 1.0}]
     for number in range(3):
         results.add(number, "trained", lines)
     whole = results.file.read_bytes()
     results.file.write_bytes(whole[:-10])
-    again = Results(tmp_path, HIGHWAY, SMALL)
+    again = Fig1Results(tmp_path, HIGHWAY, SMALL)
     assert sorted(again.trials) == [0, 1]
     again.add(2, "trained", lines)
-    assert Results(tmp_path, HIGHWAY, SMALL).trials == results.trials
+    assert Fig1Results(tmp_path, HIGHWAY, SMALL).trials == results.trials
     assert results.trials[0].train_loss == (0.12346,)
 
 
 def test_results_of_another_study_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Results(tmp_path, HIGHWAY, HALVING).add(0, "diverged", [])
+    Fig1Results(tmp_path, HIGHWAY, HALVING).add(0, "diverged", [])
     assert main(["reproduce", "fig1", "--quick", "--minutes", "0", "--results", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "holds another study" in said
+    assert "belongs to another study" in said
     assert said.count("\n") == 1
 
 
@@ -155,19 +159,19 @@ def test_an_empty_study_says_that_nothing_has_been_run(tmp_path: Path, capsys: p
     assert main(["reproduce", "fig1", "--quick", "--minutes", "0", "--results", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.count("not yet run") == 8 + 5
-    assert "no epoch measured yet" in said
+    assert "no epoch trained yet" in said
     assert (tmp_path / "fig1.png").exists()
 
 
 def test_the_table_and_the_curves_are_those_of_the_best(tmp_path: Path) -> None:
-    highway = filled(tmp_path, Network("highway", 100), [trial(n, [1.0, 0.01 * (n + 1)]) for n in range(12)])
-    plain = filled(tmp_path, Network("plain", 100), [trial(n, [2.0 + n], network=PLAIN) for n in range(12)])
-    rows = table([plain, highway], SMALL)
-    assert ratio(rows) == pytest.approx(200)
+    highway = filled(tmp_path, Fig1Network("highway", 100), [trial(n, [1.0, 0.01 * (n + 1)]) for n in range(12)])
+    plain = filled(tmp_path, Fig1Network("plain", 100), [trial(n, [2.0 + n], network=PLAIN) for n in range(12)])
+    rows = fig1_rows([plain, highway], SMALL)
+    assert loss_ratio(rows) == pytest.approx(200)
     assert rows[1].best == 0.01
     assert rows[1].top == pytest.approx(0.055)
     assert mean_curves([highway])["highway-100"] == pytest.approx([1.0, 0.055])
-    text = fig1_text([plain, highway], SMALL)
+    text = fig1_page([plain, highway], SMALL)
     assert "than the plain network's | 200 times | yes |" in text
     assert "agrees so far" in text
     assert "highway networks are needed" in text
@@ -177,14 +181,14 @@ def test_the_table_and_the_curves_are_those_of_the_best(tmp_path: Path) -> None:
 def test_the_recommended_gate_bias_opens_as_many_layers_as_the_best_had(tmp_path: Path) -> None:
     """At both depths the best third starts with half a layer open, and the others with a quarter of all or none."""
 
-    def searched(depth: int) -> Results:
+    def searched(depth: int) -> Fig1Results:
         half, most, none = -math.log(depth / 0.5 - 1), -1.0, -10.0
         biases = [half] * 10 + [most] * 10 + [none] * 10
         return filled(
             tmp_path,
-            Network("highway", depth),
+            Fig1Network("highway", depth),
             [
-                Trial(n, settings_of(HIGHWAY, n) | {"model.gate_bias": bias}, "trained", 1.0, (0.1 + n,), (0.9,))
+                Fig1Trial(n, settings_of(HIGHWAY, n) | {"model.gate_bias": bias}, "trained", 1.0, (0.1 + n,), (0.9,))
                 for n, bias in enumerate(biases)
             ],
         )
@@ -201,7 +205,7 @@ def test_the_recommended_gate_bias_opens_as_many_layers_as_the_best_had(tmp_path
     assert 1000 / (1 + math.exp(-low)) == pytest.approx(0.3)
     assert 1000 / (1 + math.exp(-high)) == pytest.approx(1.0)
     assert recommended_gate_bias(open_layers([searched(20)], 1)) == {}
-    assert "| 0.3 to 1 | 100% of 10 | 100% of 10 | 100% of 20 |" in fig1_text(found, SMALL)
+    assert "| 0.3 to 1 | 100% of 10 | 100% of 10 | 100% of 20 |" in fig1_page(found, SMALL)
 
 
 @pytest.mark.parametrize("best", [0, 6])
@@ -249,15 +253,15 @@ def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
 
 
 def test_all_networks_are_chosen_unless_some_are_named() -> None:
-    assert len(chosen(None)) == 8
-    assert [network.name for network in chosen("plain-10, highway-100")] == ["plain-10", "highway-100"]
+    assert len(selected_networks(None)) == 8
+    assert [network.name for network in selected_networks("plain-10, highway-100")] == ["plain-10", "highway-100"]
 
 
 def test_a_study_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
-    results = Results(tmp_path, HIGHWAY, HALVING)
+    results = Fig1Results(tmp_path, HIGHWAY, HALVING)
     results.add(0, "diverged", [])
     first, *rest = results.file.read_text().splitlines(keepends=True)
     head = json.loads(first)
     del head["config"]["label_smoothing"]
     results.file.write_text(json.dumps(head) + "\n" + "".join(rest))
-    assert set(Results(tmp_path, HIGHWAY, HALVING).trials) == {0}
+    assert set(Fig1Results(tmp_path, HIGHWAY, HALVING).trials) == {0}

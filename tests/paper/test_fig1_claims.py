@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from verydeep.paper import Row, claim_lines, claims
+from verydeep.paper import Fig1Row, claim_lines, claims
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,15 +13,15 @@ AGREES: dict[str, tuple[float, ...]] = {"plain": (5e-5, 9e-5, 3e-3, 0.5), "highw
 EPOCHS: dict[str, tuple[int | None, ...]] = {"plain": (22, 27, 57, None), "highway": (16, 17, 23, 30)}
 
 
-def rows(losses: dict[str, tuple[float, ...]], epochs: dict[str, tuple[int | None, ...]] = EPOCHS) -> list[Row]:
+def rows(losses: dict[str, tuple[float, ...]], epochs: dict[str, tuple[int | None, ...]] = EPOCHS) -> list[Fig1Row]:
     return [
-        Row(f"{family}-{depth}", 1, (100, 100), best=best, learnt_after=after)
+        Fig1Row(f"{family}-{depth}", 1, (100, 100), best=best, learnt_after=after)
         for family in ("plain", "highway")
         for depth, best, after in zip(DEPTHS, losses[family], epochs[family], strict=True)
     ]
 
 
-def verdicts(found: list[Row]) -> list[bool | None]:
+def verdicts(found: list[Fig1Row]) -> list[bool | None]:
     return [claim.holds for claim in claims(found)]
 
 

@@ -6,34 +6,34 @@ from pathlib import Path
 import pytest
 
 from verydeep.errors import UserError
-from verydeep.paper._jobs import Job, _answer, _give, _train, _Worker
-from verydeep.paper.fig1._protocol import QUICK, Network
+from verydeep.paper import QUICK, Fig1Network, Job
+from verydeep.paper._jobs import _receive, _send_job, _train, _Worker
 from verydeep.search import DatasetCache
 from verydeep.training import OptimConfig
 
 
 def test_a_trial_that_diverges_in_the_last_epoch_of_its_stage_is_diverged(tmp_path: Path) -> None:
-    config = replace(QUICK.base(Network("plain", 10)), optim=OptimConfig(lr=1e6))
+    config = replace(QUICK.base(Fig1Network("plain", 10)), optim=OptimConfig(lr=1e6))
     outcome = _train(Job(config, tmp_path / "run", 1), DatasetCache(None))
     assert outcome.status == "diverged"
     assert len(outcome.metrics) == 1
 
 
 def test_a_trial_that_does_not_is_paused_there(tmp_path: Path) -> None:
-    outcome = _train(Job(QUICK.base(Network("plain", 10)), tmp_path / "run", 1), DatasetCache(None))
+    outcome = _train(Job(QUICK.base(Fig1Network("plain", 10)), tmp_path / "run", 1), DatasetCache(None))
     assert outcome.status == "trained"
     assert [line["epoch"] for line in outcome.metrics] == [1]
 
 
 def test_every_epoch_is_told_also_those_of_an_earlier_attempt(tmp_path: Path) -> None:
-    config, told = QUICK.base(Network("plain", 10)), list[int]()
-    _train(Job(config, tmp_path / "run", 1), DatasetCache(None), lambda metrics: told.append(metrics["epoch"]))
-    _train(Job(config, tmp_path / "run", 2), DatasetCache(None), lambda metrics: told.append(metrics["epoch"]))
-    assert told == [1, 1, 2]
+    config, epochs = QUICK.base(Fig1Network("plain", 10)), list[int]()
+    _train(Job(config, tmp_path / "run", 1), DatasetCache(None), lambda metrics: epochs.append(metrics["epoch"]))
+    _train(Job(config, tmp_path / "run", 2), DatasetCache(None), lambda metrics: epochs.append(metrics["epoch"]))
+    assert epochs == [1, 1, 2]
 
 
 def test_a_run_that_is_there_goes_on_wherever_and_only_with_its_own_settings(tmp_path: Path) -> None:
-    config = QUICK.config(Network("plain", 10), 0)
+    config = QUICK.config(Fig1Network("plain", 10), 0)
     _train(Job(config, tmp_path / "run", 1), DatasetCache(None))
     outcome = _train(Job(replace(config, device="auto", threads=2), tmp_path / "run", 2), DatasetCache(None))
     assert [line["epoch"] for line in outcome.metrics] == [1, 2]
@@ -46,8 +46,8 @@ def test_a_process_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path)
     worker = _Worker(None)
     worker.process.kill()
     worker.process.join()
-    other = _give(worker, Job(QUICK.base(Network("plain", 10)), tmp_path / "run", 1), None)
-    while isinstance(outcome := _answer(other), dict):
+    other = _send_job(worker, Job(QUICK.base(Fig1Network("plain", 10)), tmp_path / "run", 1), None)
+    while isinstance(outcome := _receive(other), dict):
         continue
     other.stop()
     assert outcome is not None

@@ -20,39 +20,39 @@ from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.models import create_model, list_models
 from verydeep.paper import (
-    ENTRIES,
-    LOGS,
+    AUTHOR_LOGS,
+    TABLE_ROWS,
     TABLES,
     TEACHER,
-    Curve,
+    SeedCurve,
     TableResult,
     Tables,
-    chosen_entries,
+    TableTask,
     log_lines,
+    page_path,
     read_recipe,
     read_results,
+    replaced_recipes,
     results_page,
-    tables_lines,
+    selected_rows,
+    table_lines,
 )
 from verydeep.paper import _recipes as recipes
-from verydeep.paper._results_page import page_path
-from verydeep.paper.tables._page import replaced_lines
-from verydeep.paper.tables._study import Task
 from verydeep.search import dotted
 from verydeep.training import Run
 from verydeep.training.step._distillation import _make_regressor
 
 ROOT = Path(__file__).parents[2]
-NAMED = {entry.name: entry for entry in ENTRIES if entry.name}
+NAMED = {row.name: row for row in TABLE_ROWS if row.name}
 MACHINE = {"processor": "Abacus", "threads": 1, "gpu": None}
 
 
-def curve(accuracies: list[float], seconds: float = 60.0, status: str = "training") -> Curve:
+def curve(accuracies: list[float], seconds: float = 60.0, status: str = "training") -> SeedCurve:
     lines = [{"epoch": n, "seconds": seconds * n, "test_accuracy": a} for n, a in enumerate(accuracies, 1)]
-    return Curve(status, tuple(lines), MACHINE)
+    return SeedCurve(status, tuple(lines), MACHINE)
 
 
-def made_up(folder: Path, name: str, curves: list[Curve], recipe: recipes.Recipe = "fast") -> TableResult:
+def made_up(folder: Path, name: str, curves: list[SeedCurve], recipe: recipes.Recipe = "fast") -> TableResult:
     result = TableResult(folder, NAMED[name], recipe)
     result.start(read_recipe(name, recipe))
     result.curves = dict(enumerate(curves))
@@ -68,9 +68,9 @@ def ran(folder: Path, name: str, epochs: int) -> None:
 
 
 def row(folder: Path, name: str) -> str:
-    entry = NAMED[name]
-    lines = tables_lines(entry.table, read_results(folder))
-    (found,) = [line for line in lines if entry.title in line and f"| {entry.data} |" in line]
+    row = NAMED[name]
+    lines = table_lines(row.table, read_results(folder))
+    (found,) = [line for line in lines if row.title in line and f"| {row.data} |" in line]
     return found
 
 
@@ -80,15 +80,15 @@ def test_a_trial_on_other_data_is_called_one_and_not_drawn_beside_published_numb
     trial.curves = {0: curve([0.5])}
     true = made_up(tmp_path, "highway-b", [curve([0.5])])
     assert [network.published for network in panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
-    assert "| digits (a trial) |" in "".join(tables_lines("table2", [trial]))
+    assert "| digits (quick run) |" in "".join(table_lines("table2", [trial]))
 
 
 def test_published_numbers_are_those_of_the_networks_cards() -> None:
     cards = {(card.name, card.dataset): card.published for card in list_models()}
-    for name, entry in NAMED.items():
+    for name, row in NAMED.items():
         config = read_recipe(name, "paper")
-        if entry.published and "backpropagation" not in entry.title:
-            assert entry.published == cards[config.model.name, config.data.source]
+        if row.published and "backpropagation" not in row.title:
+            assert row.published == cards[config.model.name, config.data.source]
 
 
 def test_the_published_accuracy_to_reach_is_the_mean_where_there_is_one() -> None:
@@ -118,10 +118,15 @@ def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> N
         result.epoch(seed, again | {"epoch": epoch}, MACHINE)
     kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
     assert [line["test_accuracy"] for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
-    assert (kept.left(0, 40), kept.left(1, 40), kept.left(2, 40), kept.left(0, 2)) == (37, 39, 40, 0)
+    assert (kept.epochs_left(0, 40), kept.epochs_left(1, 40), kept.epochs_left(2, 40), kept.epochs_left(0, 2)) == (
+        37,
+        39,
+        40,
+        0,
+    )
     kept.start(read_recipe("highway-a", "fast"))
     kept.end(0, diverged=True)
-    assert kept.left(0, 40) == 0
+    assert kept.epochs_left(0, 40) == 0
 
 
 def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
@@ -183,13 +188,13 @@ def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path
     made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
     assert row(tmp_path, "highway-mnist-16") == (
         "| Highway, 10 layers, width 16 | MNIST | 39K | 99.43 (99.40 ± 0.03) "
-        "| 99.60 (99.50 ± 0.14); 1 under way; 1 diverged | fast | 30 | 2 | 30 min | Abacus, 1 thread |"
+        "| 99.60 (99.50 ± 0.14); 1 still training; 1 diverged | fast | 30 | 2 | 30 min | Abacus, 1 thread |"
     )
     assert "not yet run" in row(tmp_path, "highway-mnist-32")
-    assert "| 99.61 | not trained here |" in tables_lines("table1", [])[-1]
+    assert "| 99.61 | not trained here |" in table_lines("table1", [])[-1]
 
 
-@pytest.mark.parametrize(("last", "said"), [(0.9925, "| 99.25; 0.29 short |"), (0.9954, "| 99.54 |")])
+@pytest.mark.parametrize(("last", "said"), [(0.9925, "| 99.25; 0.29 below |"), (0.9954, "| 99.54 |")])
 def test_a_row_says_when_it_falls_short_of_the_published_mean(last: float, said: str, tmp_path: Path) -> None:
     made_up(tmp_path, "highway-mnist-32", [curve([0.5] * 29 + [last], status="trained")])
     assert said in row(tmp_path, "highway-mnist-32")
@@ -197,15 +202,15 @@ def test_a_row_says_when_it_falls_short_of_the_published_mean(last: float, said:
 
 def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
     made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
-    wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min a seed on this machine"
+    wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min per seed on this machine"
     assert f"| {wanted} | fast | 12 of 40 | 1 |" in row(tmp_path, "highway-a")
 
 
 def test_of_several_seeds_under_way_those_that_are_furthest_count(tmp_path: Path) -> None:
     behind, lost = curve([0.9] * 3), curve([0.1] * 9, status="diverged")
     made_up(tmp_path, "highway-a", [behind, curve([0.5] * 4), curve([0.7] * 4), lost])
-    wanted = "4 of 40 epochs: 70.00 (60.00 ± 14.14); the full recipe would take 40 min a seed on this machine"
-    assert f"| {wanted}; 1 under way; 1 diverged | fast | 4 of 40 | 2 | 4 min |" in row(tmp_path, "highway-a")
+    wanted = "4 of 40 epochs: 70.00 (60.00 ± 14.14); the full recipe would take 40 min per seed on this machine"
+    assert f"| {wanted}; 1 still training; 1 diverged | fast | 4 of 40 | 2 | 4 min |" in row(tmp_path, "highway-a")
 
 
 def test_a_row_that_learns_hints_has_no_accuracy_and_no_cost_yet(tmp_path: Path) -> None:
@@ -214,7 +219,7 @@ def test_a_row_that_learns_hints_has_no_accuracy_and_no_cost_yet(tmp_path: Path)
     wanted = f"| {hints} of 40 epochs: hints, no accuracy yet | fast |"
     assert wanted in row(tmp_path, "fitnet-a-hints")
     made_up(tmp_path, "fitnet-a-hints", [curve([0.1] * hints + [0.3])])
-    assert "30.00; the full recipe would take 40 min a seed" in row(tmp_path, "fitnet-a-hints")
+    assert "30.00; the full recipe would take 40 min per seed" in row(tmp_path, "fitnet-a-hints")
 
 
 def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
@@ -223,17 +228,17 @@ def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
     assert result.config is not None
     result.config = replace(result.config, batch_size=7)
     result.write()
-    assert "| fast, before it was changed | 40 |" in row(tmp_path, "highway-a")
+    assert "| fast, since changed | 40 |" in row(tmp_path, "highway-a")
 
 
 def test_recipes_that_were_replaced_say_what_they_reached_and_how_they_differed(tmp_path: Path) -> None:
-    assert replaced_lines(tmp_path / "replaced") == []
+    assert replaced_recipes(tmp_path / "replaced") == []
     result = made_up(tmp_path / "replaced" / "1", "highway-a", [curve([0.5] * 39 + [0.88], status="trained")])
     assert result.config is not None
     result.config = replace(result.config, batch_size=7)
     result.write()
-    wanted = "| Highway A, 11 layers | 89.18 | 88.00; 1.18 short | 40 | batch_size 7 |"
-    assert replaced_lines(tmp_path / "replaced")[2:] == [wanted]
+    wanted = "| Highway A, 11 layers | 89.18 | 88.00; 1.18 below | 40 | batch_size 7 |"
+    assert len(replaced_recipes(tmp_path / "replaced")) == 1
     (tmp_path / "tables").mkdir()
     (tmp_path / "replaced").rename(tmp_path / "tables" / "replaced")
     assert wanted in results_page(tmp_path, tmp_path)
@@ -252,22 +257,22 @@ def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
     assert "| 1 | 33.84 | 30.00 | 2.61 | |" in lines
     assert "| 3 | | 50.00 | | |" in lines
     assert "| 400 | 92.14 | | 68.09 | |" in lines
-    assert LOGS[name][201] == 90.38
+    assert AUTHOR_LOGS[name][201] == 90.38
 
 
 def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> None:
-    entries = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
-    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
-    assert study.left() == "no epoch measured yet"
+    rows = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
+    study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert study.time_left() == "no epoch trained yet"
     made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
     ran(tmp_path, "highway-a", 10)
-    study = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
-    assert [(task.entry.name, task.epochs) for task in study.tasks()] == [("highway-a", 40), ("highway-b", 40)]
-    told = study.left()
+    study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
+    assert [(task.row.name, task.epochs) for task in study.schedule.tasks()] == [("highway-a", 40), ("highway-b", 40)]
+    told = study.time_left()
     assert int(told.split(" h ")[0]) >= 2  # Highway B has some ten times the products
     made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
     ran(tmp_path, "highway-b", 10)
-    said = Tables(entries, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).left()
+    said = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).time_left()
     assert said == "15 min left up to epoch 20"
 
 
@@ -277,16 +282,16 @@ def test_seeds_are_a_number_or_a_list(text: str | None, seeds: tuple[int, ...] |
 
 
 def test_rows_are_chosen_by_name() -> None:
-    assert [entry.name for entry in chosen_entries(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
-    assert chosen_entries(("table2",), "highway-a") == (NAMED["highway-a"],)
-    assert {entry.table for entry in ENTRIES} == set(TABLES)
+    assert [row.name for row in selected_rows(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
+    assert selected_rows(("table2",), "highway-a") == (NAMED["highway-a"],)
+    assert {row.table for row in TABLE_ROWS} == set(TABLES)
 
 
 def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     assert main(["reproduce", "table3", "--minutes", "0", "--results", str(results)]) == 0
     said = capsys.readouterr().out
-    assert said.count("not yet run") == sum(entry.table == "table3" for entry in NAMED.values())
+    assert said.count("not yet run") == sum(row.table == "table3" for row in NAMED.values())
     page = (results / "results.md").read_text()
     assert "Not yet run: `verydeep reproduce fig1`." in page
     made_up(results / "tables", "highway-a", [curve([0.5, 0.6])])
@@ -301,7 +306,7 @@ def test_the_readme_has_every_row_that_was_trained_to_the_end_and_no_other() -> 
     section = (ROOT / "README.md").read_text().partition("## The paper's tables")[2].partition("\n## ")[0]
     said = [line for line in section.splitlines() if line.startswith("| Highway")]
     found, rows = read_results(ROOT / "results" / "tables"), []
-    for line in (line for table in TABLES for line in tables_lines(table, found)[2:]):
+    for line in (line for table in TABLES for line in table_lines(table, found)[2:]):
         network, data, _, published, ours, recipe, epochs, seeds, *_ = (cell.strip() for cell in line[1:-1].split("|"))
         if epochs.isdigit():
             rows.append(f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |")
@@ -369,27 +374,31 @@ def test_rows_with_hints_bring_their_teacher(tmp_path: Path, capsys: pytest.Capt
     assert main(["reproduce", "table2", *arguments]) == 0
     said = capsys.readouterr().out
     assert said.index("maxout seed 0  epoch 2") < said.index("fitnet-a-hints seed 3  epoch 1")
-    runs, rows = tmp_path / "runs" / "tables", chosen_entries(("table2",), "maxout,fitnet-a-hints")
-    assert Tables(rows, "fast", tmp_path / "tables", runs, (3,), quick=True).tasks() == [Task(TEACHER, 3, 2)]
+    runs, rows = tmp_path / "runs" / "tables", selected_rows(("table2",), "maxout,fitnet-a-hints")
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (3,), quick=True).schedule.tasks() == [
+        TableTask(TEACHER, 3, 2)
+    ]
     (tmp_path / "tables" / "fitnet-a-hints-fast.json").unlink()
     shutil.rmtree(runs)  # which nobody keeps as long as the results
-    assert Tables(rows, "fast", tmp_path / "tables", runs, (0,), quick=True).tasks()[0] == Task(TEACHER, 0, 2)
+    assert Tables(rows, "fast", tmp_path / "tables", runs, (0,), quick=True).schedule.tasks()[0] == TableTask(
+        TEACHER, 0, 2
+    )
 
 
 def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
-    study = Tables(chosen_entries(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
-    teacher, task = study.tasks()
-    assert (teacher.entry.name, teacher.seed, teacher.epochs) == ("maxout", 0, 40)
-    assert study.taught(teacher)
-    assert not study.taught(task)
+    study = Tables(selected_rows(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
+    teacher, task = study.schedule.tasks()
+    assert (teacher.row.name, teacher.seed, teacher.epochs) == ("maxout", 0, 40)
+    assert study.schedule.teacher_ready(teacher)
+    assert not study.schedule.teacher_ready(task)
     folder = tmp_path / "runs" / "maxout-fast" / "seed-0"
-    assert study.configs[task.entry].distill.teacher == str(folder)
+    assert study.schedule.configs[task.row].distill.teacher == str(folder)
     folder.mkdir(parents=True)
     (folder / "summary.json").write_text('{"status": "diverged"}')
-    assert not study.taught(task)
+    assert not study.schedule.teacher_ready(task)
     (folder / "summary.json").write_text('{"status": "finished"}')
-    assert study.taught(task)
-    assert study.tasks() == [task]
+    assert study.schedule.teacher_ready(task)
+    assert study.schedule.tasks() == [task]
 
 
 @pytest.mark.slow
@@ -460,7 +469,7 @@ def begun(tmp_path: Path) -> Tables:
 
 
 def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    Lines(begun).epoch(begun.tasks()[0], TENTH)
+    Lines(begun).epoch(begun.schedule.tasks()[0], TENTH)
     said = capsys.readouterr().out
     assert said.startswith("highway-a seed 0  epoch 10/40")
     assert said.endswith("; 30 min left\n")
@@ -469,7 +478,7 @@ def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest
 def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
     bar = Bar(begun)
     ran(begun.results, "highway-a", 20)
-    bar.epoch(begun.tasks()[0], TENTH)
+    bar.epoch(begun.schedule.tasks()[0], TENTH)
     bar.close()
     (shown,) = bar.progress.tasks
     assert (shown.completed, shown.total, shown.fields["left"]) == (1, 30, "20 min left")

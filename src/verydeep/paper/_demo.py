@@ -1,4 +1,4 @@
-"""The demo: a plain and a highway network of 50 layers, side by side."""
+"""The demo: a plain and a highway network of 50 layers, trained side by side and compared."""
 
 import math
 from dataclasses import replace
@@ -9,14 +9,14 @@ from verydeep.data import DataConfig, load_dataset
 from verydeep.errors import UserError
 from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
 
-_STUCK = 0.95  # a loss of this share of a blind guess's is no learning
+_STUCK = 0.95  # a network whose loss is above this fraction of a blind guess's has not learnt
 
 
 def demo_configs(data: str) -> dict[str, TrainConfig]:
-    """Each network with the settings that suit it: those of configs/plain50-mnist.toml and highway50-mnist.toml.
+    """Configure each network with settings that suit it: those of configs/plain50-mnist.toml and highway50-mnist.toml.
 
     Args:
-        data: `mnist`, or `digits`, which is so small that it takes more epochs.
+        data: `mnist`, or `digits`, which is small and therefore needs more epochs.
     """
     shared = TrainConfig(
         data=DataConfig(data),
@@ -43,18 +43,18 @@ def demo_configs(data: str) -> dict[str, TrainConfig]:
 
 
 def demo_data(root: Path | None) -> tuple[str, str]:
-    """Which data the demo can have, and why it is not MNIST if it is not."""
+    """Choose the demo's dataset, and give the reason if it is not MNIST."""
     try:
         load_dataset("mnist", root)
     except UserError as error:
-        first, *more = str(error).splitlines()
-        reasons = [line.removeprefix("  - ") for line in more if line.startswith("  - ")]
+        first, *rest = str(error).splitlines()
+        reasons = [line.removeprefix("  - ") for line in rest if line.startswith("  - ")]
         return "digits", f"{first} {'; '.join(reasons)}".strip()
     return "mnist", ""
 
 
 def verdict(plain: dict[str, Any], highway: dict[str, Any], classes: int = 10) -> str:
-    """What happened, in words, from the last metrics of both networks."""
+    """Compare the two networks in one sentence, from the metrics of their last epochs."""
     losses = {"plain": plain.get("train_loss"), "highway": highway.get("train_loss")}
     guess = math.log(classes)
     states = {name: _state(loss, guess) for name, loss in losses.items()}

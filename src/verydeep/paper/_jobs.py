@@ -1,4 +1,4 @@
-"""Trials trained side by side, each process with one thread and the data loaded once."""
+"""Many trainings in parallel: worker processes that load the data once and train one job after another."""
 
 import os
 import time
@@ -19,12 +19,12 @@ _MOST_DEATHS = 3
 
 
 def _ignore(*_: object) -> None:
-    """For those who do not want to know."""
+    """Do nothing with the metrics of an epoch."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial to train up to an epoch, in a run's folder."""
+    """A run to train up to an epoch, in its folder."""
 
     config: TrainConfig
     path: Path
@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a trial has reached: `trained` or `diverged`, and the metrics of its epochs."""
+    """How a job ended: `trained`, `diverged` or `killed`, and the metrics of its epochs."""
 
     status: str
     metrics: list[dict[str, Any]]
@@ -48,8 +48,8 @@ class _Worker:
         theirs.close()
 
     def stop(self) -> None:
-        self.process.terminate()  # in the middle of a training: it is saved first
-        self.connection.close()  # it may be waiting for a reader of what it says
+        self.process.terminate()  # a training under way is saved first
+        self.connection.close()  # the process may be blocked on sending a message
         self.process.join()
 
 
@@ -61,47 +61,47 @@ def train_jobs(
     seconds: float | None,
     epoch: Callable[[Job, dict[str, Any]], None] = _ignore,
 ) -> Iterator[tuple[Job, Outcome]]:
-    """Train until there is no job and none is under way, someone interrupts or time is over.
+    """Train until no job is left, the user interrupts or time is up; yields each job that has ended.
 
     Args:
-        next_job: Gives a job that can be done now, or None.
-        workers: How many processes.
-        root: Where known datasets are kept.
-        interrupt: When it is requested, trials under way are saved and left.
-        seconds: How long.
-        epoch: Is told the metrics of every epoch of a job, those of earlier attempts first.
+        next_job: Returns a job that can be started now, or None.
+        workers: Number of processes.
+        root: Folder of the known datasets.
+        interrupt: When it is requested, trainings under way are saved and left.
+        seconds: Time limit; None for no limit.
+        epoch: Called with the metrics of every epoch of a job, starting with those of earlier attempts.
     """
     began, deaths = time.monotonic(), dict[Path, int]()
     idle, busy = [_Worker(root) for _ in range(workers)], dict[_Worker, Job]()
     try:
         while not interrupt.requested and (seconds is None or time.monotonic() - began < seconds):
             while idle and (job := next_job()) is not None:
-                busy[_give(idle.pop(), job, root)] = job
+                busy[_send_job(idle.pop(), job, root)] = job
             if not busy:
                 return
             ready = wait([worker.connection for worker in busy], _PAUSE)
             for worker in [worker for worker in busy if worker.connection in ready]:
-                outcome = _answer(worker)
-                if isinstance(outcome, dict):
-                    epoch(busy[worker], outcome)
+                message = _receive(worker)
+                if isinstance(message, dict):
+                    epoch(busy[worker], message)
                     continue
                 job = busy.pop(worker)
-                if outcome is None:  # it was killed: another one goes on from its checkpoint
+                if message is None:  # it was killed: another worker resumes from its checkpoint
                     deaths[job.path] = deaths.get(job.path, 0) + 1
                     if deaths[job.path] >= _MOST_DEATHS:
-                        raise UserError(f"{_MOST_DEATHS} processes died over {job.path}; out of memory?")
+                        raise UserError(f"{_MOST_DEATHS} processes died while training {job.path}; out of memory?")
                     idle.append(_Worker(root))
                     yield job, Outcome("killed", [])
                 else:
                     idle.append(worker)
-                    yield job, outcome
+                    yield job, message
     finally:
         for worker in [*idle, *busy]:
             worker.stop()
 
 
-def _give(worker: _Worker, job: Job, root: Path | None) -> _Worker:
-    """Who trains the job: another one, if this one was killed while it had nothing to do."""
+def _send_job(worker: _Worker, job: Job, root: Path | None) -> _Worker:
+    """Send a job and return the worker that has it: a new one, if this one was killed while it was idle."""
     try:
         worker.connection.send(job)
     except ConnectionError:
@@ -111,8 +111,8 @@ def _give(worker: _Worker, job: Job, root: Path | None) -> _Worker:
     return worker
 
 
-def _answer(worker: _Worker) -> Outcome | dict[str, Any] | None:
-    """The end of a job, an epoch of it, or None from a process that is no more."""
+def _receive(worker: _Worker) -> Outcome | dict[str, Any] | None:
+    """Receive the outcome of a job or the metrics of an epoch; None means that the process is dead."""
     try:
         message = worker.connection.recv()
     except (EOFError, ConnectionError):
@@ -124,7 +124,7 @@ def _answer(worker: _Worker) -> Outcome | dict[str, Any] | None:
 
 
 def _work(connection: Connection, root: Path | None) -> None:
-    """What each process does."""
+    """Train jobs from the connection until it closes; the main function of a worker process."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
     data = DatasetCache(root)
@@ -134,22 +134,22 @@ def _work(connection: Connection, root: Path | None) -> None:
                 connection.send(_train(connection.recv(), data, connection.send))
             except UserError as error:
                 connection.send(str(error))
-        except (EOFError, ConnectionError, Interrupted):  # without the parent there is nobody to train for
+        except (EOFError, ConnectionError, Interrupted):  # the parent is gone, or asks to stop
             return
 
 
-def _train(job: Job, data: DatasetCache, tell: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
+def _train(job: Job, data: DatasetCache, report_epoch: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
     parent = os.getppid()
 
-    def watch(metrics: dict[str, Any]) -> None:
+    def after_epoch(metrics: dict[str, Any]) -> None:
         if os.getppid() != parent:
             raise EOFError
-        tell(metrics)
+        report_epoch(metrics)
         if metrics["epoch"] >= job.epochs:
             raise Paused
 
     try:
-        run = train_trial(job.config, job.path, data, watch)
+        run = train_trial(job.config, job.path, data, after_epoch)
     except Paused:
         return Outcome("trained", Run.load(job.path).metrics)
     diverged = run.summary is not None and run.summary["status"] == "diverged"

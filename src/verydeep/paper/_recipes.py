@@ -1,7 +1,7 @@
-"""The recipes as files.
+"""The training recipes of the tables, read from their files.
 
-configs/NAME.toml is the authors' as far as they published it (`paper`), configs/fast/NAME.toml ours for a tenth of its
-epochs; each says what was inferred or changed.
+`configs/NAME.toml` holds the authors' recipe as far as they published it (`paper`); `configs/fast/NAME.toml` holds our
+recipe, which takes a tenth of the epochs (`fast`). Each file says what was inferred or changed.
 """
 
 from pathlib import Path
@@ -12,12 +12,12 @@ from verydeep.training import TrainConfig, read_config
 
 Recipe = Literal["paper", "fast"]
 _PACKAGE = Path(__file__).parents[1]
-_INSTALLED = _PACKAGE / "_configs"  # where a wheel has them
+_INSTALLED = _PACKAGE / "_configs"  # the wheel ships them here
 _CHECKOUT = _PACKAGE.parents[1] / "configs"
 
 
 def config_folder() -> Path:
-    """Where the configurations are: in the repository, or in the installed package."""
+    """The folder of configurations: that of the repository, or that of the installed package."""
     for folder in (_CHECKOUT, _INSTALLED):
         if (folder / "highway-a.toml").exists():
             return folder
@@ -25,6 +25,6 @@ def config_folder() -> Path:
 
 
 def read_recipe(name: str, recipe: Recipe) -> TrainConfig:
-    """The configuration of a row of the tables."""
+    """Read the configuration of a row of the tables."""
     folder = config_folder()
     return read_config((folder if recipe == "paper" else folder / recipe) / f"{name}.toml")

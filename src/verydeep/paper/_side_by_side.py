@@ -1,4 +1,4 @@
-"""Networks trained side by side, one process and one thread each."""
+"""Networks trained side by side, each in a process of its own with one thread, for the demo."""
 
 import os
 import time
@@ -16,12 +16,12 @@ from verydeep.errors import UserError
 from verydeep.processes import spawn
 from verydeep.training import Interrupt, Interrupted, Position, Run, TrainConfig, TrainingProgress, train
 
-_PAUSE = 0.1  # seconds between two messages of a process
+_PAUSE = 0.1  # seconds between two messages from a process
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far a network is: epochs done, and loss and accuracy of a recent batch."""
+    """Progress of a network: epochs done, and loss and accuracy of a recent batch."""
 
     name: str
     done: float
@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a network's metrics say after an epoch."""
+    """The metrics of a network after an epoch."""
 
     name: str
     metrics: dict[str, Any]
@@ -40,13 +40,13 @@ class Epoch:
 def train_side_by_side(
     configs: dict[str, TrainConfig], folder: Path, root: Path | None, interrupt: Interrupt
 ) -> Iterator[Step | Epoch]:
-    """Train every network in a process of its own and tell what happens.
+    """Train every network in a process of its own; yields their steps and epochs as they happen.
 
     Args:
-        configs: By the name of the network, which is also that of its run in `folder`.
-        folder: Where the runs are put.
-        root: Where known datasets are kept.
-        interrupt: When it is requested, all are asked to stop and save.
+        configs: The configurations by network name, which also names the run in `folder`.
+        folder: The folder that receives the runs.
+        root: Folder of the known datasets.
+        interrupt: When it is requested, all networks save and stop.
     """
     started = {name: _start(name, config, folder / name, root) for name, config in configs.items()}
     open_ends = {connection: name for name, (_, connection) in started.items()}
@@ -67,14 +67,14 @@ def train_side_by_side(
                     raise UserError(message)
                 yield message
     finally:
-        if not asked:  # a process that is asked twice does not save
+        if not asked:  # a second request would stop a process before it has saved
             _ask_to_stop(started)
         for process, _ in started.values():
             process.join()
 
 
 class _Sender(TrainingProgress):
-    """Tells the parent process, a few times a second."""
+    """Sends progress to the parent process, a few times per second."""
 
     def __init__(self, name: str, connection: Connection) -> None:
         self.name, self.connection, self.sent = name, connection, 0.0
@@ -101,14 +101,14 @@ def _start(name: str, config: TrainConfig, path: Path, root: Path | None) -> tup
 
 
 def _train(name: str, config: TrainConfig, path: Path, root: Path | None, connection: Connection) -> None:
-    """What each process does."""
+    """Train one network; the main function of each process."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which asks every process once to stop
     try:
         train(config, path, root=root, progress=_Sender(name, connection))
     except UserError as error:
         connection.send(str(error))
-    except (Interrupted, BrokenPipeError):  # without the parent there is nobody to train for
+    except (Interrupted, BrokenPipeError):  # asked to stop, or the parent is gone
         pass
 
 
@@ -121,4 +121,4 @@ def _check_end(name: str, started: dict[str, tuple[SpawnProcess, Connection]]) -
     process = started[name][0]
     process.join()
     if process.exitcode not in (0, -15):
-        raise UserError(f"the process that trained the {name} network has ended with code {process.exitcode}")
+        raise UserError(f"the process that trained the {name} network ended with code {process.exitcode}")

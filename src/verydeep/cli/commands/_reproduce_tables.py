@@ -31,22 +31,22 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
             study.train(options.root, interrupt, seconds, view.epoch)
         finally:
             view.close()
-        teaching = set(map(study.teaching, study.waiting))
+        teaching = set(map(study.schedule.teacher_status, study.waiting))
         if "diverged" in teaching:
             print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
         elif "training" in teaching and options.epochs is not None:
             print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
     _write(study, tables, results)
-    for entry in study.refused:
-        print(f"left alone: {study.found[entry].refusal}")
+    for row in study.schedule.refused:
+        print(f"left alone: {study.schedule.results[row].refusal}")
 
 
 def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables:
-    from verydeep.paper import Tables, chosen_entries
+    from verydeep.paper import Tables, selected_rows
 
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))
     return Tables(
-        chosen_entries(tables, options.only),
+        selected_rows(tables, options.only),
         options.recipe,
         results / "tables",
         runs / "tables",
@@ -77,7 +77,7 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
 
 def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
     """The curves and the page of all tables; the tables asked for are printed."""
-    from verydeep.paper import TABLES, log_lines, read_results, tables_lines, write_page
+    from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
     from verydeep.report import plot_tables
 
     found = read_results(study.results)
@@ -85,10 +85,10 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
         panels = [(title.partition(":")[0], panel(table, found)) for table, title in TABLES.items()]
         plot_tables(panels, study.results / f"curves.{suffix}")
     for table in tables:
-        print(TABLES[table], *tables_lines(table, found), sep="\n")
+        print(TABLES[table], *table_lines(table, found), sep="\n")
         if table != "table2":
             print("The authors' log beside ours", *log_lines(found, table), sep="\n")
-    print(f"{study.left()}; everything measured so far: {write_page(results, study.quick)}")
+    print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
 def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
@@ -97,9 +97,9 @@ def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
 
     networks = []
     for result in found:
-        if result.entry.table == table:
+        if result.row.table == table:
             lines = [curve.metrics for curve in result.curves.values()]
             curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
-            published = None if result.trial else result.entry.accuracy
-            networks.append(Network(f"{result.entry.name}, {result.recipe}", curves, published))
+            published = None if result.is_quick_run else result.row.accuracy
+            networks.append(Network(f"{result.row.name}, {result.recipe}", curves, published))
     return networks

@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from verydeep.paper import Tables
-    from verydeep.paper.tables._study import Task
+    from verydeep.paper import Tables, TableTask
 
 
 class Lines:
@@ -16,17 +15,17 @@ class Lines:
     def __init__(self, study: Tables) -> None:
         self.study = study
 
-    def epoch(self, task: Task, metrics: dict[str, Any]) -> None:
+    def epoch(self, task: TableTask, metrics: dict[str, Any]) -> None:
         """An epoch is done."""
-        print(f"{self._line(task, metrics)}; {self.study.left()}", flush=True)
+        print(f"{self._line(task, metrics)}; {self.study.time_left()}", flush=True)
 
     def close(self) -> None:
         """Training has ended, however it did."""
 
-    def _line(self, task: Task, metrics: dict[str, Any]) -> str:
+    def _line(self, task: TableTask, metrics: dict[str, Any]) -> str:
         from verydeep.training import describe
 
-        return f"{task.entry.name} seed {task.seed}  {describe(metrics, self.study.configs[task.entry].epochs)}"
+        return f"{task.row.name} seed {task.seed}  {describe(metrics, self.study.schedule.configs[task.row].epochs)}"
 
 
 class Bar(Lines):
@@ -38,18 +37,18 @@ class Bar(Lines):
         super().__init__(study)
         columns = (TextColumn("epochs"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TextColumn("{task.fields[left]}"), transient=True, expand=True)
-        self.bar = self.progress.add_task("", total=self._epochs(), left=study.left())
+        self.bar = self.progress.add_task("", total=self._epochs(), left=study.time_left())
         self.progress.start()
 
-    def epoch(self, task: Task, metrics: dict[str, Any]) -> None:
+    def epoch(self, task: TableTask, metrics: dict[str, Any]) -> None:
         self.progress.console.print(self._line(task, metrics), highlight=False, markup=False)
-        self.progress.update(self.bar, advance=1, left=self.study.left())
+        self.progress.update(self.bar, advance=1, left=self.study.time_left())
 
     def close(self) -> None:
         self.progress.stop()
 
     def _epochs(self) -> int:
-        return sum(self.study.missing(task) for task in self.study.tasks())
+        return sum(self.study.schedule.epochs_missing(task) for task in self.study.schedule.tasks())
 
 
 def make_view(study: Tables) -> Lines:

@@ -1,27 +1,27 @@
-"""Which gate bias suits which depth: what counts is how many layers are open at the start, depth * sigmoid(bias)."""
+"""Which gate bias suits which depth: what matters is how many layers start open, depth * sigmoid(bias)."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from verydeep.paper.fig1._trials import Results
+from verydeep.paper.fig1._results import Fig1Results
 
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)
 _BOUNDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
-_ENOUGH = 20  # settings, before a share means anything
+_ENOUGH = 20  # settings, for a share to mean anything
 _CHANCE = 1 / 3
 
 
 @dataclass(frozen=True)
 class OpenLayers:
-    """The settings of highways that start with about as many open layers.
+    """The settings of highways whose number of open layers at the start lies in an interval.
 
     Attributes:
-        low: At least so many, on average.
-        high: Fewer than these.
-        good: By depth, how many of the settings came out among the best third of their network.
-        settings: By depth, how many there are.
+        low: Lower end of the interval, included.
+        high: Upper end of the interval, excluded.
+        good: By depth, how many of the settings ended among the best third of their network.
+        settings: By depth, how many settings there are.
     """
 
     low: float
@@ -31,12 +31,19 @@ class OpenLayers:
 
     @property
     def share(self) -> float:
-        """Of all depths together, how many came out among the best third; a third would be chance."""
+        """Fraction of the settings of all depths that ended among the best third; chance would give a third."""
         return sum(self.good.values()) / max(1, sum(self.settings.values()))
 
+    @property
+    def interval(self) -> str:
+        """The interval in words."""
+        if self.low == 0:
+            return f"below {self.high:g}"
+        return f"{self.low:g} to {self.high:g}" if math.isfinite(self.high) else f"{self.low:g} and more"
 
-def gate_biases(found: Sequence[Results], epochs: int) -> dict[int, list[tuple[float, float]]]:
-    """By depth, gate bias and loss after so many epochs of all settings of highways that learnt, the best first."""
+
+def gate_biases(found: Sequence[Fig1Results], epochs: int) -> dict[int, list[tuple[float, float]]]:
+    """By depth, gate bias and loss after `epochs` of all highway settings that did not diverge, best first."""
     return {
         result.network.depth: [(bias, loss) for bias, loss in _ranked(result, epochs) if math.isfinite(loss)]
         for result in found
@@ -44,8 +51,8 @@ def gate_biases(found: Sequence[Results], epochs: int) -> dict[int, list[tuple[f
     }
 
 
-def open_layers(found: Sequence[Results], epochs: int) -> list[OpenLayers]:
-    """Settings by how open they start; the best third is that of the loss after the `epochs` that all had."""
+def open_layers(found: Sequence[Fig1Results], epochs: int) -> list[OpenLayers]:
+    """Group settings by how many layers start open; the best third is that after the `epochs` all were trained."""
     networks = {result.network.depth: _ranked(result, epochs) for result in found if result.network.family == "highway"}
     rows = []
     for low, high in pairwise(_BOUNDS):
@@ -58,10 +65,10 @@ def open_layers(found: Sequence[Results], epochs: int) -> list[OpenLayers]:
 
 
 def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, float]]:
-    """By depth, between which gate biases settings do well: better than chance; empty while little was trained.
+    """By depth, the interval of gate biases that do better than chance; empty while too little is trained.
 
-    These are the best row and its neighbours as far as they reach. That the number of open layers counts, whatever the
-    depth, is what the study can show for its own depths; beyond them it is a guess. The bias stays between -10 and -1,
+    The interval covers the best row and the adjacent rows that are better than chance. The study shows only for its own
+    depths that the number of open layers is what matters; beyond them it is a guess. The bias stays between -10 and -1,
     as in the search.
     """
     shares = [row.share if sum(row.settings.values()) >= _ENOUGH else 0.0 for row in rows]
@@ -75,14 +82,14 @@ def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, 
     return {depth: (_gate_bias(depth, rows[first].low), _gate_bias(depth, rows[last].high)) for depth in DEPTHS}
 
 
-def _ranked(result: Results, epochs: int) -> list[tuple[float, float]]:
-    """Gate bias and loss of all settings, the best setting first."""
+def _ranked(result: Fig1Results, epochs: int) -> list[tuple[float, float]]:
+    """Gate bias and loss of all settings, best first."""
     ranked = sorted(result.trials.values(), key=lambda trial: (trial.best(epochs), trial.trial))
     return [(float(trial.settings["model.gate_bias"]), trial.best(epochs)) for trial in ranked]
 
 
 def _gate_bias(depth: int, layers: float) -> float:
-    """With which so many layers of a network are open."""
+    """The gate bias at which a network of some depth has this many layers open."""
     if not 0 < layers < depth:
         return -10.0 if layers <= 0 else -1.0
     return max(-10.0, min(-1.0, -math.log(depth / layers - 1)))

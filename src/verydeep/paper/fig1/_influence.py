@@ -1,26 +1,26 @@
-"""How learning rate, gate bias and activation matter at each depth."""
+"""How much learning rate, gate bias and activation matter at each depth."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from verydeep.paper.fig1._results import Fig1Results
 from verydeep.paper.fig1._summary import best_trials
-from verydeep.paper.fig1._trials import Results
 from verydeep.search import TrialRecord, importance
 
 
 @dataclass(frozen=True)
 class Influence:
-    """What decides whether a network learns.
+    """Which settings determine how well a network learns.
 
     Attributes:
         network: Its name.
-        shares: How much each field decides of a setting's rank (functional ANOVA); empty for very few trials.
-        rates: The lowest, the median and the highest learning rate of the ten best.
-        relu: How many of the ten best are rectifier networks.
-        count: How many the ten best are.
-        gate_bias: The lowest, the median and the highest of the ten best; None for plain networks.
+        shares: Share of the variance of ranks that each field explains (functional ANOVA); empty for very few trials.
+        rates: The lowest, median and highest learning rate of the ten best trials.
+        relu: How many of the ten best use ReLU.
+        count: How many trials the "ten best" are; fewer while the study is under way.
+        gate_bias: The lowest, median and highest gate bias of the ten best; None for plain networks.
     """
 
     network: str
@@ -31,12 +31,12 @@ class Influence:
     gate_bias: tuple[float, float, float] | None
 
 
-def influences(found: Sequence[Results], epochs: int) -> list[Influence]:
-    """Of every network that has been trained; settings are ranked by the loss after the `epochs` that all had."""
+def influences(found: Sequence[Fig1Results], epochs: int) -> list[Influence]:
+    """Analyse every network with trials; settings are ranked by their loss after the `epochs` all were trained."""
     return [_influence(result, epochs) for result in found if best_trials(result)]
 
 
-def _influence(result: Results, epochs: int) -> Influence:
+def _influence(result: Fig1Results, epochs: int) -> Influence:
     records = [
         TrialRecord(t.trial, t.status, None if math.isinf(value := t.best(epochs)) else value, settings=t.settings)
         for t in result.trials.values()

@@ -1,16 +1,17 @@
-"""Figure 1 (Section 4.1): plain and highway networks of 10, 20, 50 and 100 layers on MNIST, 100 random settings each.
+"""The protocol of Figure 1 (Section 4.1): its networks, the search space, and how long each setting is trained.
 
-The paper searched over the initial learning rate, momentum, the learning rate's exponential decay factor, the
-activation and, for highways, the gate bias between -1 and -10. It published the last two; the other ranges are ours,
-and the same for both families:
+The paper trained plain and highway networks of 10, 20, 50 and 100 layers on MNIST with 100 random settings each. It
+searched over the initial learning rate, momentum, the learning rate's exponential decay factor, the activation and, for
+highways, the gate bias between -1 and -10. It published the ranges of the last two; the other ranges are ours, and the
+same for both families:
 
-* learning rate 1e-4 to 1, log-uniform: the best we knew are 0.002 (plain, 50 layers) and 0.2 (highway, 50 layers), and
-  there is more than a factor of five beyond either;
-* momentum 0.5 to 0.99: below, plain SGD is only slower; above, 100 updates do not forget;
-* decay factor 0.9 to 1 an epoch: after 100 epochs the rate is 3e-5 of what it was, or unchanged.
+* learning rate 1e-4 to 1, log-uniform: the best values we knew are 0.002 (plain, 50 layers) and 0.2 (highway, 50
+  layers), and the range extends beyond either by a factor of five or more;
+* momentum 0.5 to 0.99: below, SGD is merely slower; above, the velocity still remembers 100 updates;
+* decay factor 0.9 to 1 per epoch: after 100 epochs the learning rate is 3e-5 of its initial value, or unchanged.
 
-A setting's number decides its values field by field, so plain and highway networks of every depth are compared under
-the same learning rates, momenta and factors.
+A setting's number determines each of its values independently of the others, so plain and highway networks of every
+depth are compared with the same learning rates, momenta and decay factors.
 """
 
 from dataclasses import dataclass, replace
@@ -27,20 +28,20 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Network:
-    """One curve of the figure."""
+class Fig1Network:
+    """A network of the figure: one curve in each panel."""
 
     family: Literal["plain", "highway"]
     depth: int
 
     @property
     def name(self) -> str:
-        """As files and options call it."""
+        """The name in files and options, such as `highway-50`."""
         return f"{self.family}-{self.depth}"
 
     @property
     def space(self) -> Space:
-        """What is searched; the shared ranges are the same for both families."""
+        """The search space; both families share all ranges except that of the gate bias."""
         shared: Space = {
             "optim.lr": Range(1e-4, 1.0, log=True),
             "optim.momentum": Range(0.5, 0.99),
@@ -50,16 +51,16 @@ class Network:
         return shared | ({"model.gate_bias": Range(-10.0, -1.0)} if self.family == "highway" else {})
 
 
-NETWORKS = tuple(Network(family, depth) for depth in DEPTHS for family in ("plain", "highway"))
+NETWORKS = tuple(Fig1Network(family, depth) for depth in DEPTHS for family in ("plain", "highway"))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the protocol.
+    """A stage of successive halving.
 
     Attributes:
-        epochs: How long its settings have trained at its end.
-        settings: How many take part: the best of the stage before.
+        epochs: Number of epochs that its settings have trained at the end of the stage.
+        settings: Number of settings that take part: the best of the stage before.
     """
 
     epochs: int
@@ -68,23 +69,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How long what is trained, on which data."""
+    """The stages of training, and the dataset."""
 
     stages: tuple[Stage, ...]
     data: str = "mnist"
 
     @property
     def settings(self) -> int:
-        """How many there are of each network."""
+        """Number of settings per network."""
         return self.stages[0].settings
 
     @property
     def epochs(self) -> int:
-        """The full length."""
+        """Number of epochs of the last stage."""
         return self.stages[-1].epochs
 
-    def base(self, network: Network) -> TrainConfig:
-        """What all settings of a network have in common."""
+    def base(self, network: Fig1Network) -> TrainConfig:
+        """The configuration that all settings of a network share."""
         return TrainConfig(
             data=DataConfig(self.data),
             model=ModelConfig(f"{network.family}-mlp", depth=network.depth, width=WIDTHS[network.family]),
@@ -96,13 +97,13 @@ class Protocol:
             threads=1,
         )
 
-    def config(self, network: Network, trial: int) -> TrainConfig:
-        """A trial's configuration."""
+    def config(self, network: Fig1Network, trial: int) -> TrainConfig:
+        """The configuration of a trial."""
         return with_settings(self.base(network), settings_of(network, trial))
 
 
-def settings_of(network: Network, trial: int) -> Settings:
-    """The settings of a trial."""
+def settings_of(network: Fig1Network, trial: int) -> Settings:
+    """Draw the settings of a trial."""
     return draw(network.space, SEED, trial)
 
 
@@ -110,13 +111,13 @@ HALVING = Protocol((Stage(2, 100), Stage(10, 33), Stage(100, 10)))
 QUICK = Protocol((Stage(1, 4), Stage(2, 2), Stage(3, 1)), "digits")
 
 
-def strict(protocol: Protocol) -> Protocol:
-    """Every setting to the full length."""
+def without_halving(protocol: Protocol) -> Protocol:
+    """Train every setting to the full length."""
     return replace(protocol, stages=(Stage(protocol.epochs, protocol.settings),))
 
 
-def chosen(only: str | None) -> tuple[Network, ...]:
-    """The networks named, separated by commas; all unless given."""
+def selected_networks(only: str | None) -> tuple[Fig1Network, ...]:
+    """The networks named in a comma-separated list; by default, all."""
     known = {network.name: network for network in NETWORKS}
     names = list(known) if only is None else [name.strip() for name in only.split(",")]
     for name in names:

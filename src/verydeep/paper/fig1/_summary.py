@@ -1,35 +1,35 @@
-"""What Figure 1 says in numbers: the table, the curves, and how much each setting matters at each depth."""
+"""Figure 1 in numbers: a row per network for the table, and the curves of the two panels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
 from verydeep.paper.fig1._protocol import DEPTHS, Protocol, Stage
+from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.paper.fig1._study import epoch_seconds
-from verydeep.paper.fig1._trials import Results, Trial
 
 TOP = 10
 LEARNT = 0.01  # a training loss that counts as learnt
 
 
 @dataclass(frozen=True)
-class Row:
-    """One network.
+class Fig1Row:
+    """The results of one network.
 
     Attributes:
         network: Its name.
-        parameters: How many it has.
-        settings: How many were trained, and how many are to be.
-        diverged: How many of them diverged.
-        epochs: How long the best was trained.
-        learnt_after: How many epochs it took to a loss below `LEARNT`; None if it never got there.
-        best: Its lowest training loss; None while nothing has been trained.
-        top: The mean of the lowest losses of the ten best.
-        top_count: How many they are, ten in a complete study.
-        test_accuracy: Of the best, after its last epoch.
-        top_test_accuracy: Mean over the ten best.
-        settings_of_best: What it trained with.
-        epoch_seconds: Of one core.
+        parameters: Number of parameters.
+        settings: Number of settings trained so far, and in the complete study.
+        diverged: Number of settings that diverged.
+        epochs: Number of epochs of the best setting.
+        best: The lowest training loss of the best setting; None while nothing has been trained.
+        top: Mean of the lowest losses of the ten best settings.
+        top_count: How many settings the "ten best" are; fewer while the study is under way.
+        test_accuracy: Test accuracy of the best setting after its last epoch.
+        top_test_accuracy: Its mean over the ten best settings.
+        settings_of_best: The best setting.
+        epoch_seconds: Time per epoch on one core.
+        learnt_after: Number of epochs until the best setting's loss fell below `LEARNT`; None if it never did.
     """
 
     network: str
@@ -47,23 +47,23 @@ class Row:
     learnt_after: int | None = None
 
 
-def best_trials(result: Results, count: int = TOP) -> list[Trial]:
-    """The trials with the lowest training loss, the best first."""
+def best_trials(result: Fig1Results, count: int = TOP) -> list[Fig1Trial]:
+    """The trials with the lowest training loss, best first."""
     learnt = [trial for trial in result.trials.values() if trial.best() < float("inf")]
     return sorted(learnt, key=lambda trial: (trial.best(), trial.trial))[:count]
 
 
-def table(found: Sequence[Results], protocol: Protocol) -> list[Row]:
-    """A row for every network, also for those nobody has trained."""
+def fig1_rows(found: Sequence[Fig1Results], protocol: Protocol) -> list[Fig1Row]:
+    """A row per network, including those not trained yet."""
     return [_row(result, protocol) for result in found]
 
 
-def _row(result: Results, protocol: Protocol) -> Row:
+def _row(result: Fig1Results, protocol: Protocol) -> Fig1Row:
     trials, best = result.trials, best_trials(result)
-    row = Row(result.network.name, parameter_count(result, protocol), (len(trials), protocol.settings))
+    row = Fig1Row(result.network.name, parameter_count(result, protocol), (len(trials), protocol.settings))
     if not best:
         return row
-    return Row(
+    return Fig1Row(
         row.network,
         row.parameters,
         row.settings,
@@ -80,8 +80,8 @@ def _row(result: Results, protocol: Protocol) -> Row:
     )
 
 
-def parameter_count(result: Results, protocol: Protocol) -> int:
-    """Trainable parameters, counted in the network itself."""
+def parameter_count(result: Fig1Results, protocol: Protocol) -> int:
+    """Number of parameters, counted in the network itself."""
     from verydeep.models import create_model
 
     model = protocol.base(result.network).model
@@ -90,20 +90,20 @@ def parameter_count(result: Results, protocol: Protocol) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def ratio(rows: Sequence[Row], depth: int = DEPTHS[-1]) -> float | None:
-    """How many times the best plain network's loss is that of the best highway; None while one is missing."""
+def loss_ratio(rows: Sequence[Fig1Row], depth: int = DEPTHS[-1]) -> float | None:
+    """The best plain network's loss divided by that of the best highway; None while one is missing."""
     best = {row.network: row.best for row in rows}
     plain, highway = best.get(f"plain-{depth}"), best.get(f"highway-{depth}")
     return plain / highway if plain is not None and highway else None
 
 
-def best_curves(found: Sequence[Results]) -> dict[str, list[float]]:
-    """The left panel: the loss over epochs of each network's best trial."""
+def best_curves(found: Sequence[Fig1Results]) -> dict[str, list[float]]:
+    """The left panel: loss per epoch of each network's best trial."""
     return {result.network.name: list(best[0].train_loss) for result in found if (best := best_trials(result, 1))}
 
 
-def mean_curves(found: Sequence[Results]) -> dict[str, list[float]]:
-    """The right panel: the mean loss of the ten best, as far as all of them were trained."""
+def mean_curves(found: Sequence[Fig1Results]) -> dict[str, list[float]]:
+    """The right panel: mean loss per epoch of the ten best trials, as far as all of them are trained."""
     curves = {}
     for result in found:
         if best := best_trials(result):
@@ -112,7 +112,7 @@ def mean_curves(found: Sequence[Results]) -> dict[str, list[float]]:
 
 
 def describe_protocol(stages: Sequence[Stage]) -> str:
-    """In words."""
+    """Describe the stages in words."""
     first, *rest = stages
     text = f"{first.settings} settings for {first.epochs} epochs"
     return text + "".join(f", the best {stage.settings} of them for {stage.epochs}" for stage in rest)

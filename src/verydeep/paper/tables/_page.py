@@ -1,155 +1,206 @@
-"""The tables in words: every row with what was published beside what was measured, written from the results alone."""
+"""The lines of the tables, with the published numbers beside ours, from the results alone."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import get_args
 
 from verydeep.config import to_dict
-from verydeep.paper._duration import hours
+from verydeep.paper._duration import format_duration
+from verydeep.paper._markdown import render_markdown
 from verydeep.paper._recipes import Recipe, read_recipe
-from verydeep.paper.tables._results import Curve, TableResult, shared
-from verydeep.paper.tables._rows import ENTRIES, LOGS, Entry
-from verydeep.paper.tables._study import epoch_seconds
+from verydeep.paper.tables._results import SeedCurve, TableResult, shared
+from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TableRow
+from verydeep.paper.tables._time_left import epoch_seconds
 from verydeep.search import dotted
 
-_HEAD = (
-    "| network | data | parameters | published % | ours %: best (mean ± std) | recipe | epochs | seeds | time a seed "
-    "| machine |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-)
+
+@dataclass(frozen=True)
+class TableLine:
+    """A line of a table, as text: the published row, then our results of one recipe."""
+
+    network: str
+    data: str
+    parameters: str
+    published: str
+    ours: str
+    recipe: str = ""
+    epochs: str = ""
+    seeds: str = ""
+    time: str = ""
+    machine: str = ""
 
 
-def read_results(folder: Path, entries: Sequence[Entry] = ENTRIES) -> list[TableResult]:
-    """Everything that was measured for some rows."""
-    found = [TableResult(folder, entry, recipe) for entry in entries if entry.name for recipe in get_args(Recipe)]
-    return [result for result in found if result.curves]
+@dataclass(frozen=True)
+class ReplacedLine:
+    """What a recipe reached that has since been replaced, and how it differed."""
+
+    network: str
+    published: str
+    ours: str
+    epochs: str
+    different: str
 
 
-def tables_lines(table: str, found: Sequence[TableResult]) -> list[str]:
-    """A table, in Markdown; what has not been trained says so."""
-    lines = list(_HEAD)
-    for entry in ENTRIES:
-        if entry.table != table:
-            continue
-        untrained = (entry.data, "not yet run" if entry.name else "not trained here", "", "", "", "", "")
-        for data, *cells in [_cells(result) for result in found if result.entry == entry] or [untrained]:
-            facts = (entry.title, data, entry.parameters, entry.published or "none")
-            lines.append(f"| {' | '.join((*facts, *cells))} |")
+@dataclass(frozen=True)
+class LogLine:
+    """Test accuracies in percent after an epoch: theirs and ours, network by network."""
+
+    epoch: int
+    accuracies: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class AuthorsLog:
+    """The logs that the authors published with their code, by network, beside our runs of their recipes."""
+
+    networks: tuple[str, ...]
+    lines: tuple[LogLine, ...]
+
+
+def read_results(folder: Path, rows: Sequence[TableRow] = TABLE_ROWS) -> list[TableResult]:
+    """Read the results of some rows, by default of all."""
+    results = [TableResult(folder, row, recipe) for row in rows if row.name for recipe in get_args(Recipe)]
+    return [result for result in results if result.curves]
+
+
+def table_lines(table: str, results: Sequence[TableResult]) -> list[str]:
+    """A table, in Markdown; rows without results say so."""
+    return render_markdown("table.md", lines=table_rows(table, results)).splitlines()
+
+
+def log_lines(results: Sequence[TableResult], table: str) -> list[str]:
+    """The authors' logs of a table's networks beside ours, in Markdown."""
+    return render_markdown("table-log.md", log=authors_log(results, table)).splitlines()
+
+
+def table_rows(table: str, results: Sequence[TableResult]) -> list[TableLine]:
+    """The lines of a table: one per row and recipe with results, one per row without."""
+    lines = []
+    for row in TABLE_ROWS:
+        if row.table == table:
+            lines += [_line(result) for result in results if result.row == row] or [_untrained(row)]
     return lines
 
 
-def _cells(result: TableResult) -> tuple[str, ...]:
+def _untrained(row: TableRow) -> TableLine:
+    reason = "not yet run" if row.name else "not trained here"
+    return TableLine(row.title, row.data, row.parameters, row.published or "none", reason)
+
+
+def _line(result: TableResult) -> TableLine:
     assert result.config is not None
-    curves, epochs = list(result.curves.values()), result.config.epochs
+    row, curves, epochs = result.row, list(result.curves.values()), result.config.epochs
     trained = [curve for curve in curves if curve.status == "trained"]
     shown = trained or _furthest(curves)
-    return (
-        f"{result.config.data.source} (a trial)" if result.trial else result.entry.data,
-        _accuracy(result, trained, curves),
-        result.recipe if result.current else f"{result.recipe}, before it was changed",
-        f"{epochs}" if trained else f"{len(shown[0].metrics)} of {epochs}",
-        f"{len(shown)}",
-        hours(mean(curve.seconds for curve in shown)),
-        "; ".join(sorted({machine(curve) for curve in shown})),
+    return TableLine(
+        network=row.title,
+        data=f"{result.config.data.source} (quick run)" if result.is_quick_run else row.data,
+        parameters=row.parameters,
+        published=row.published or "none",
+        ours=_ours(result, trained, curves),
+        recipe=result.recipe if result.is_current else f"{result.recipe}, since changed",
+        epochs=f"{epochs}" if trained else f"{len(shown[0].metrics)} of {epochs}",
+        seeds=f"{len(shown)}",
+        time=format_duration(mean(curve.seconds for curve in shown)),
+        machine="; ".join(sorted({_machine(curve) for curve in shown})),
     )
 
 
-def _accuracy(result: TableResult, trained: Sequence[Curve], curves: Sequence[Curve]) -> str:
-    """Of the runs that have ended, else of those under way, and what became of the others."""
-    parts = [_reached(trained), _short(result, trained)]
-    under_way = [curve for curve in curves if curve.status == "training"]
-    if not trained and under_way:
-        shown = _furthest(under_way)
-        parts.append(partly(result, shown))
-        under_way = [curve for curve in under_way if curve not in shown]
-    if under_way:
-        parts.append(f"{len(under_way)} under way")
+def _ours(result: TableResult, trained: Sequence[SeedCurve], curves: Sequence[SeedCurve]) -> str:
+    """Accuracy of the finished seeds, or else of the furthest ones, and the number of other seeds."""
+    parts = [_accuracy(trained), _shortfall(result, trained)]
+    training = [curve for curve in curves if curve.status == "training"]
+    if not trained and training:
+        shown = _furthest(training)
+        parts.append(_partial(result, shown))
+        training = [curve for curve in training if curve not in shown]
+    if training:
+        parts.append(f"{len(training)} still training")
     if diverged := sum(curve.status == "diverged" for curve in curves):
         parts.append(f"{diverged} diverged")
     return "; ".join(part for part in parts if part)
 
 
-def _furthest(curves: Sequence[Curve]) -> list[Curve]:
-    """Those of most epochs; ones that diverged only if there are no others."""
-    going = [curve for curve in curves if curve.status != "diverged"] or list(curves)
-    longest = max(len(curve.metrics) for curve in going)
-    return [curve for curve in going if len(curve.metrics) == longest]
+def _furthest(curves: Sequence[SeedCurve]) -> list[SeedCurve]:
+    """The curves with the most epochs; diverged ones only if there are no others."""
+    candidates = [curve for curve in curves if curve.status != "diverged"] or list(curves)
+    longest = max(len(curve.metrics) for curve in candidates)
+    return [curve for curve in candidates if len(curve.metrics) == longest]
 
 
-def _reached(curves: Sequence[Curve]) -> str:
-    return best_mean_std([accuracy for curve in curves if (accuracy := curve.accuracy) is not None])
-
-
-def _short(result: TableResult, curves: Sequence[Curve]) -> str:
-    """By how much our mean is below the published one, if it is."""
-    ours, published = [accuracy for curve in curves if (accuracy := curve.accuracy) is not None], result.entry.accuracy
-    if not ours or published is None or result.trial:
-        return ""
-    missing = round(100 * published, 2) - round(100 * mean(ours), 2)
-    return f"{missing:.2f} short" if missing > 0.001 else ""
-
-
-def partly(result: TableResult, curves: Sequence[Curve]) -> str:
-    """How far runs of equal length are, and what all of one would cost."""
-    assert result.config is not None
-    done, seconds, epochs = len(curves[0].metrics), epoch_seconds(result), result.config.epochs
-    accuracy = "hints, no accuracy yet" if done <= result.config.distill.hint_epochs else _reached(curves)
-    cost = "" if seconds is None else f"the full recipe would take {hours(seconds * epochs)} a seed on this machine"
-    return "; ".join(part for part in (f"{done} of {epochs} epochs: {accuracy}", cost) if part)
-
-
-def best_mean_std(values: Sequence[float]) -> str:
-    """Accuracies as the paper writes them, in percent; one run has no mean."""
+def _accuracy(curves: Sequence[SeedCurve]) -> str:
+    """Accuracies as the paper writes them, in percent: best (mean ± std), or a single value."""
+    values = [accuracy for curve in curves if (accuracy := curve.accuracy) is not None]
     if len(values) < 2:
         return f"{100 * values[0]:.2f}" if values else ""
     return f"{100 * max(values):.2f} ({100 * mean(values):.2f} ± {100 * stdev(values):.2f})"
 
 
-def machine(curve: Curve) -> str:
-    """What a run was measured on."""
-    facts = curve.environment
-    threads = facts.get("threads", 1)
-    return str(facts.get("gpu") or f"{facts.get('processor')}, {threads} thread{'s' if threads != 1 else ''}")
+def _shortfall(result: TableResult, curves: Sequence[SeedCurve]) -> str:
+    """How far our mean is below the published one, if it is."""
+    ours, published = [accuracy for curve in curves if (accuracy := curve.accuracy) is not None], result.row.accuracy
+    if not ours or published is None or result.is_quick_run:
+        return ""
+    missing = round(100 * published, 2) - round(100 * mean(ours), 2)
+    return f"{missing:.2f} below" if missing > 0.001 else ""
 
 
-def replaced_lines(folder: Path) -> list[str]:
-    """What recipes reached that others have taken the place of, and how they differed; empty if there are none."""
-    rows = []
+def _partial(result: TableResult, curves: Sequence[SeedCurve]) -> str:
+    """The accuracy of unfinished curves of equal length, and how long the full recipe would take."""
+    assert result.config is not None
+    done, seconds, epochs = len(curves[0].metrics), epoch_seconds(result), result.config.epochs
+    accuracy = "hints, no accuracy yet" if done <= result.config.distill.hint_epochs else _accuracy(curves)
+    whole = "" if seconds is None else format_duration(seconds * epochs)
+    cost = whole and f"the full recipe would take {whole} per seed on this machine"
+    return "; ".join(part for part in (f"{done} of {epochs} epochs: {accuracy}", cost) if part)
+
+
+def _machine(curve: SeedCurve) -> str:
+    """The GPU or the processor of a run."""
+    environment = curve.environment
+    threads = environment.get("threads", 1)
+    processor = f"{environment.get('processor')}, {threads} thread{'s' if threads != 1 else ''}"
+    return str(environment.get("gpu") or processor)
+
+
+def replaced_recipes(folder: Path) -> list[ReplacedLine]:
+    """What the recipes in the sub-folders of a folder reached before they were replaced."""
+    lines = []
     for earlier in sorted(folder.iterdir()) if folder.is_dir() else ():
         for result in read_results(earlier):
-            _, ours, _, epochs, *_ = _cells(result)
-            cells = (result.entry.title, result.entry.published, ours, epochs, _different(result))
-            rows.append(f"| {' | '.join(cells)} |")
-    head = ("| network | published % | reached % | epochs | what was different |", "|---|---|---|---|---|")
-    return [*head, *rows] if rows else []
+            line = _line(result)
+            lines.append(ReplacedLine(line.network, line.published, line.ours, line.epochs, _differences(result)))
+    return lines
 
 
-def _different(result: TableResult) -> str:
-    """The settings that are not those of the present recipe."""
+def _differences(result: TableResult) -> str:
+    """The settings that differ from those of the present recipe."""
     assert result.config is not None
-    now = dotted(to_dict(shared(read_recipe(result.entry.name, result.recipe))))
+    now = dotted(to_dict(shared(read_recipe(result.row.name, result.recipe))))
     then = dotted(to_dict(result.config))
     return ", ".join(f"{name} {then[name]}" for name in then if then[name] != now[name])
 
 
-def log_lines(found: Sequence[TableResult], table: str) -> list[str]:
-    """Our runs of the authors' settings beside the logs they published with their code, as far as ours have got."""
-    results = {result.entry.name: result for result in found if result.recipe == "paper" and not result.trial}
-    logs = {entry.name: LOGS[entry.name] for entry in ENTRIES if entry.name in LOGS and entry.table == table}
-    ours = {name: _first(results[name]) if name in results else [] for name in logs}
-    lines = ["| epoch |" + "".join(f" {name}: theirs | ours |" for name in logs), "|---|" + "---|---|" * len(logs)]
+def authors_log(results: Sequence[TableResult], table: str) -> AuthorsLog:
+    """The authors' logs of a table's networks beside our runs of their recipes, as far as those are trained."""
+    by_name = {result.row.name: result for result in results if result.recipe == "paper" and not result.is_quick_run}
+    logs = {row.name: AUTHOR_LOGS[row.name] for row in TABLE_ROWS if row.name in AUTHOR_LOGS and row.table == table}
+    ours = {name: _first_curve(by_name[name]) if name in by_name else [] for name in logs}
     reached = max(map(len, ours.values()))
-    for epoch in sorted({epoch for log in logs.values() for epoch in log} | set(range(1, min(reached, 10) + 1))):
-        cells = [cell for name, log in logs.items() for cell in (log.get(epoch), _at(ours[name], epoch))]
-        lines.append(f"| {epoch} |" + "".join(" |" if cell is None else f" {cell:.2f} |" for cell in cells))
-    return lines
+    epochs = sorted({epoch for log in logs.values() for epoch in log} | set(range(1, min(reached, 10) + 1)))
+    lines = [
+        LogLine(epoch, tuple(cell for name, log in logs.items() for cell in (log.get(epoch), _at(ours[name], epoch))))
+        for epoch in epochs
+    ]
+    return AuthorsLog(tuple(logs), tuple(lines))
 
 
-def _first(result: TableResult) -> list[float | None]:
-    """The curve of the first seed."""
+def _first_curve(result: TableResult) -> list[float | None]:
+    """Test accuracy by epoch of the first seed."""
     curve = result.curves[min(result.curves)]
-    return [line.get("test_accuracy") for line in curve.metrics]
+    return [metrics.get("test_accuracy") for metrics in curve.metrics]
 
 
 def _at(curve: list[float | None], epoch: int) -> float | None:

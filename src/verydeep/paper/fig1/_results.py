@@ -1,8 +1,8 @@
-"""The trials of Figure 1 on disk: for every network a file of JSON lines that others can plot again.
+"""The trials of Figure 1 on disk: one file of JSON lines per network.
 
-The first line says what was trained; every other is a trial with its settings and its curve so far. A trial that was
-trained further has another line, and the later counts. A line is written at once, and one that was cut short is left
-out, so a kill loses at most the trials that were being trained.
+The first line describes what was trained; every other line is a trial with its settings and its curve so far. A trial
+that was trained further has another line, and the last one counts. Each line is flushed to disk as it is written and a
+truncated line is ignored, so a kill loses at most the trials under way.
 """
 
 import json
@@ -14,22 +14,22 @@ from typing import Any
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, write_atomic
-from verydeep.paper.fig1._protocol import SEED, Network, Protocol, settings_of
+from verydeep.paper.fig1._protocol import SEED, Fig1Network, Protocol, settings_of
 from verydeep.search import Settings
 from verydeep.training import TrainConfig, environment
 
 
 @dataclass(frozen=True)
-class Trial:
+class Fig1Trial:
     """One setting of one network.
 
     Attributes:
         trial: Its number.
-        settings: What it trained with.
-        status: `trained`, as far as it was trained, or `diverged`.
-        seconds: Time of training, on one core.
+        settings: Its values of the searched fields.
+        status: `trained` or `diverged`.
+        seconds: Training time on one core.
         train_loss: Cross-entropy over the whole training set after each epoch.
-        test_accuracy: On the test set, after each epoch.
+        test_accuracy: Accuracy on the test set after each epoch.
     """
 
     trial: int
@@ -41,31 +41,31 @@ class Trial:
 
     @property
     def epochs(self) -> int:
-        """How long it was trained."""
+        """Number of epochs trained."""
         return len(self.train_loss)
 
     def best(self, epochs: int | None = None) -> float:
-        """The lowest loss within so many epochs; infinite for a run that diverged before their end, or at all."""
+        """The lowest loss within `epochs`, by default within all; infinite if the run diverged within them."""
         if self.status == "diverged" and (epochs is None or self.epochs < epochs):
             return float("inf")
         return min(self.train_loss[:epochs], default=float("inf"))
 
 
-class Results:
-    """The file of one network."""
+class Fig1Results:
+    """The trials of one network, in its file."""
 
-    def __init__(self, folder: Path, network: Network, protocol: Protocol) -> None:
+    def __init__(self, folder: Path, network: Fig1Network, protocol: Protocol) -> None:
         self.network, self.file = network, folder / f"{network.name}.jsonl"
-        self.head = {"network": network.name, "seed": SEED, "config": to_dict(_unhurried(protocol, network))}
-        self.trials: dict[int, Trial] = {}
+        self.head = {"network": network.name, "seed": SEED, "config": to_dict(curve_config(protocol, network))}
+        self.trials: dict[int, Fig1Trial] = {}
         for line in self._lines():
             if "trial" in line:
                 self.trials[line["trial"]] = _read(line, self.file)
 
     def add(self, trial: int, status: str, metrics: list[dict[str, Any]]) -> None:
-        """Keep what a trial has reached."""
+        """Record a trial as far as it is trained."""
         lines = [line for line in metrics if line.get("train_loss") is not None]
-        found = Trial(
+        found = Fig1Trial(
             trial,
             settings_of(self.network, trial),
             status,
@@ -87,13 +87,13 @@ class Results:
             try:
                 lines.append(dict(json.loads(line)))
             except (ValueError, TypeError):
-                continue  # cut short by a crash, and written over by the next line
+                continue  # truncated by a crash; the next line follows it
         if not lines or not self._is_mine(lines[0]):
-            raise UserError(f"{self.file} holds another study; move it away, or choose another --results")
+            raise UserError(f"{self.file} belongs to another study; move it away, or choose another --results")
         return lines
 
     def _is_mine(self, head: dict[str, Any]) -> bool:
-        """Whether a first line is this study's; settings that came later have their defaults."""
+        """Whether a first line is that of this study; settings it does not know yet have their defaults."""
         try:
             config = to_dict(from_dict(TrainConfig, head.get("config", {}), str(self.file)))
         except UserError:
@@ -106,7 +106,7 @@ class Results:
                 file.seek(0, os.SEEK_END)
                 if file.tell():
                     file.seek(-1, os.SEEK_END)
-                    line = line if file.read(1) == b"\n" else "\n" + line  # after one that was cut short
+                    line = line if file.read(1) == b"\n" else "\n" + line  # ends a truncated line
                 file.write(line.encode())
                 file.flush()
                 os.fsync(file.fileno())
@@ -114,14 +114,14 @@ class Results:
             raise cannot_write(self.file, error) from error
 
 
-def _unhurried(protocol: Protocol, network: Network) -> Any:  # noqa: ANN401
-    """What a curve depends on; how long it is trained is no part of that."""
+def curve_config(protocol: Protocol, network: Fig1Network) -> TrainConfig:
+    """What a curve depends on; how many of its epochs are trained is not part of it."""
     return replace(protocol.base(network), epochs=1)
 
 
-def _read(line: dict[str, Any], file: Path) -> Trial:
+def _read(line: dict[str, Any], file: Path) -> Fig1Trial:
     values = {key: value for key, value in line.items() if key != "settings"}
-    trial: Trial = from_dict(_Line, values, str(file)).trial_with(line.get("settings", {}))
+    trial: Fig1Trial = from_dict(_Line, values, str(file)).trial_with(line.get("settings", {}))
     return trial
 
 
@@ -133,5 +133,5 @@ class _Line:
     train_loss: tuple[float, ...]
     test_accuracy: tuple[float, ...]
 
-    def trial_with(self, settings: Settings) -> Trial:
-        return Trial(self.trial, settings, self.status, self.seconds, self.train_loss, self.test_accuracy)
+    def trial_with(self, settings: Settings) -> Fig1Trial:
+        return Fig1Trial(self.trial, settings, self.status, self.seconds, self.train_loss, self.test_accuracy)
