@@ -1,100 +1,112 @@
-"""docs/fast-recipe.md: what helped a short recipe and what did not, written from the scores alone."""
+"""docs/fast-recipe.md: which changes helped a short recipe and which did not, written from the scores alone."""
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev, variance
 from typing import NamedTuple
 
-from recipe_study._run import Scores
-from recipe_study._variations import BASE, STUDIES
+from recipe_study._scores import Scores
+from recipe_study._variations import BASE, STUDIES, RecipeStudy
 from verydeep.config import to_dict
-from verydeep.paper._recipes import read_recipe
+from verydeep.paper import read_recipe, render_markdown
 from verydeep.search import dotted
 
-_HEAD = """# What helps a recipe of a tenth of the epochs
-
-Written by `python benchmarks/fast_recipe.py` from `results/fast-recipe/`. Each line changes one thing in the base or
-in the combination of what seemed to help. The accuracy is that of validation images held out of the training set, after
-the last epoch; the test set was not looked at. A change *helped* or *hurt* if it moved the mean by more than chance
-does nineteen times in twenty (Student's t), with the spread of seeds pooled over all changes of that length that have
-several. What leads after a few epochs need not lead at the end: [results.md](results.md) has what the recipes
-reached."""
-_TABLE = ("| change | seeds | validation accuracy % | difference | verdict |", "|---|---|---|---|---|")
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # standard errors by degrees of freedom
-_MANY = 2.2  # for more degrees
+# Two-sided 95 % quantiles of Student's t, by degrees of freedom.
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+_MANY = 2.2  # for more degrees of freedom
 
 
 class Spread(NamedTuple):
-    """How far seeds lie apart.
+    """How much seeds differ.
 
     Attributes:
         deviation: Their standard deviation.
-        freedom: From how many degrees of freedom it is known.
+        freedom: Degrees of freedom of its estimate.
     """
 
     deviation: float
     freedom: int
 
 
+@dataclass(frozen=True)
+class ScoreLine:
+    """A variation in a table of scores, as text."""
+
+    change: str
+    seeds: int
+    accuracy: str
+    difference: str = ""
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The variations of one reference at one length, best first."""
+
+    reference: str
+    lines: list[ScoreLine]
+
+
+@dataclass(frozen=True)
+class StudySection:
+    """A study, its tables of scores by number of epochs, and the settings that its fast recipe changes."""
+
+    study: RecipeStudy
+    lengths: dict[int, list[ScoreTable]]
+    changed_settings: list[tuple[str, object, object]]
+
+
 def recipe_page(folder: Path) -> str:
     """The page, in Markdown."""
-    parts = [_HEAD]
-    for study in STUDIES.values():
-        parts += [
-            f"## {study.title}",
-            f"What we take from it, mostly from single seeds: {study.lesson}",
-            f"The base: {study.words}.",
-        ]
-        lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
-        for epochs in lengths:
-            scores = Scores(folder, study, epochs)
-            parts += [f"### {epochs} epochs", *_tables(scores)]
-        if not lengths:
-            parts.append("Not yet run.")
-        parts += [f"### What configs/fast/{study.row}.toml changes", "\n".join(recipe_lines(study.row))]
-    return "\n\n".join(parts) + "\n"
+    sections = [_section(folder, study) for study in STUDIES.values()]
+    return render_markdown("fast-recipe.md", Path(__file__).parent, sections=sections)
 
 
-def _tables(scores: Scores) -> list[str]:
-    words = {variation.name: variation.words for variation in scores.study.variations}
-    tables = []
-    for reference in dict.fromkeys(variation.reference for variation in scores.study.variations):
-        if lines := score_lines(scores, reference):
-            tables += [f"Changes of {words[reference]}:", "\n".join(lines)]
-    return tables
+def _section(folder: Path, study: RecipeStudy) -> StudySection:
+    lengths = sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob(f"{study.name}-*.json"))
+    tables = {epochs: _tables(Scores(folder, study, epochs)) for epochs in lengths}
+    return StudySection(study, tables, _changed_settings(study.row))
 
 
-def recipe_lines(row: str) -> list[str]:
-    """Where the fast recipe of a row is not the paper's."""
+def _tables(scores: Scores) -> list[ScoreTable]:
+    names = {variation.name: variation.description for variation in scores.study.variations}
+    references = dict.fromkeys(variation.reference for variation in scores.study.variations)
+    tables = [ScoreTable(names[reference], score_lines(scores, reference)) for reference in references]
+    return [table for table in tables if table.lines]
+
+
+def _changed_settings(row: str) -> list[tuple[str, object, object]]:
+    """The settings in which the fast recipe of a row differs from the paper's."""
     paper, fast = (dotted(to_dict(read_recipe(row, recipe))) for recipe in ("paper", "fast"))
-    changed = [name for name in paper if paper[name] != fast[name]]
-    lines = [f"| {name} | {paper[name]} | {fast[name]} |" for name in changed]
-    return ["| setting | paper | fast |", "|---|---|---|", *lines]
+    return [(name, paper[name], fast[name]) for name in paper if paper[name] != fast[name]]
 
 
-def score_lines(scores: Scores, reference: str = BASE) -> list[str]:
-    """The table of what is compared with a reference at one length, the best first; empty if it would have one line."""
-    base, spread = scores.accuracies(reference), pooled_spread(scores.accuracies(name) for name in scores.found)
-    rows = []
+def score_lines(scores: Scores, reference: str = BASE) -> list[ScoreLine]:
+    """The variations that are compared with a reference, best first; empty if there is nothing to compare."""
+    base = scores.accuracies(reference)
+    spread = pooled_spread(scores.accuracies(name) for name in scores.variations)
+    lines: list[tuple[float, ScoreLine]] = []
     for variation in scores.study.variations:
         if reference not in (variation.name, variation.reference):
             continue
-        values, lost = scores.accuracies(variation.name), scores.failed(variation.name)
-        if lost:
-            rows.append((-1.0, [variation.words, str(lost + len(values)), f"{lost} learnt nothing", "", ""]))
+        change, values, failed = variation.description, scores.accuracies(variation.name), scores.failed(variation.name)
+        if failed:
+            lines.append((-1.0, ScoreLine(change, failed + len(values), f"{failed} did not learn")))
         elif values:
             std = f" ± {100 * stdev(values):.2f}" if len(values) > 1 else ""
-            cells = [variation.words, str(len(values)), f"{100 * mean(values):.2f}{std}"]
+            line = ScoreLine(change, len(values), f"{100 * mean(values):.2f}{std}")
             if variation.name != reference and base:
-                cells += [f"{100 * (mean(values) - mean(base)):+.2f}", verdict(values, base, spread)]
-            rows.append((mean(values), [*cells, "", ""][:5]))
-    rows.sort(key=lambda row: -row[0])
-    return [*_TABLE, *(f"| {' | '.join(cells)} |" for _, cells in rows)] if len(rows) > 1 else []
+                difference = f"{100 * (mean(values) - mean(base)):+.2f}"
+                line = ScoreLine(line.change, line.seeds, line.accuracy, difference, verdict(values, base, spread))
+            lines.append((mean(values), line))
+    lines.sort(key=lambda line: -line[0])
+    return [line for _, line in lines] if len(lines) > 1 else []
 
 
 def pooled_spread(groups: Iterable[list[float]]) -> Spread | None:
-    """The spread of all groups that have several seeds; None if none has."""
+    """The spread of seeds, pooled over all groups with several; None if there is no such group."""
     several = [values for values in groups if len(values) > 1]
     freedom = sum(len(values) - 1 for values in several)
     if not freedom:
@@ -103,11 +115,11 @@ def pooled_spread(groups: Iterable[list[float]]) -> Spread | None:
 
 
 def verdict(values: list[float], base: list[float], spread: Spread | None) -> str:
-    """Whether a difference is more than chance."""
+    """Whether a difference is significant."""
     if spread is None:
-        return "one seed says nothing"
+        return "single seed"
     difference = mean(values) - mean(base)
     errors = _STUDENT[spread.freedom - 1] if spread.freedom <= len(_STUDENT) else _MANY
     if abs(difference) <= errors * spread.deviation * math.sqrt(1 / len(values) + 1 / len(base)):
-        return "no difference"
+        return "not significant"
     return "helped" if difference > 0 else "hurt"
