@@ -1,4 +1,4 @@
-"""The trainer's own loop on random images, for as many steps as a measurement wants."""
+"""The trainer's own loop on random images, for any number of steps."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def make_trainer(config: TrainConfig, data: Dataset, folder: str, progress: Trai
 
 
 def train_steps(trainer: Trainer, epoch: int, steps: int) -> None:
-    """The last steps of an epoch, so that what an epoch begins with (its order of samples) counts fully too."""
+    """Train the last steps of an epoch, so that the start of an epoch (the order of samples) is timed as well."""
     trainer.state.position.epoch, trainer.state.position.batch = epoch, len(trainer.batches) - steps
     assert not trainer.train_epoch(Interrupt())
     assert trainer.state.position.batch == len(trainer.batches)

@@ -1,4 +1,4 @@
-"""How a measurement is kept: with the command, the machine, the versions and the date."""
+"""Writing a result with the command, machine, versions and date."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from verydeep.training import environment
 
 
 def write_result(path: Path, result: dict[str, Any]) -> None:
-    facts = {
+    metadata = {
         "environment": environment(),
-        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, others were at work too
+        "load_average": round(os.getloadavg()[0], 2),  # above the number of cores, other work slowed this down
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_atomic(path, json.dumps(result | facts, indent=1) + "\n")
+    write_atomic(path, json.dumps(result | metadata, indent=1) + "\n")

@@ -1,7 +1,7 @@
-"""What a batch costs beside a training step: `python benchmarks/batches.py`.
+"""The cost of a batch compared with a training step: `python benchmarks/batches.py`.
 
-One batch of 100 CIFAR-shaped images with crop and mirror, against one training step of `highway-mnist-16` at batch 100.
-The two are timed in turn, so that a slow moment of the machine meets both. The aim is a tenth of a step or less.
+Times one batch of 100 CIFAR-shaped images with crop and mirror against one training step of `highway-mnist-16` at batch
+100. The two are interleaved, so that other load on the machine affects both. The aim is a tenth of a step or less.
 """
 
 import json

@@ -1,9 +1,9 @@
 """How fast the networks of the tables train: `python benchmarks/conv_speed.py`.
 
-The trainer's whole loop with each row's `fast` recipe (batches, augmentation, forward, backward, clipping, update) on
-random images, with one thread, beside the machine's best matrix product, measured before and after each network.
-Arithmetic counts as if every convolution were computed directly, six operations for a multiply-add of the forward
-pass: a network above the speed of a matrix product has Winograd's transforms to thank, which multiply less.
+Runs the trainer's whole loop with each row's `fast` recipe (batches, augmentation, forward, backward, clipping, update)
+on random images, with one thread, and compares it with the machine's fastest matrix product, timed before and after
+each network. Operations are counted as if every convolution were computed directly, six per multiply-add of the forward
+pass. A network can therefore be faster than a matrix product: Winograd's transforms multiply less.
 """
 
 import json
@@ -16,13 +16,13 @@ import torch
 from _loop import make_trainer, random_images, train_steps
 from _result import write_result
 
-from verydeep.bench._child import peak
+from verydeep.bench import matmul_peak
 from verydeep.models import Network, multiply_adds
-from verydeep.paper import ENTRIES, read_recipe
+from verydeep.paper import TABLE_ROWS, read_recipe
 from verydeep.training import TrainingProgress
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-speed.json"
-NAMES = [entry.name for entry in ENTRIES if entry.data != "CIFAR-100" and entry.name and "hints" not in entry.name]
+NAMES = [row.name for row in TABLE_ROWS if row.data != "CIFAR-100" and row.name and "hints" not in row.name]
 SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
 REPEATS, STEPS = 5, 2
 
@@ -32,13 +32,13 @@ def measure(name: str, folder: str) -> dict[str, Any]:
     data = random_images(2 * STEPS * config.batch_size, SHAPES[config.data.source], 10)
     trainer = make_trainer(config, data, folder, TrainingProgress())
     assert isinstance(trainer.model, Network)
-    product = peak(0.5)["gflops"]
+    product = matmul_peak(0.5)["gflops"]
     times = []
     for repeat in range(REPEATS + 1):  # the first is a warm-up
         start = time.perf_counter()
         train_steps(trainer, repeat, STEPS)
         times.append(time.perf_counter() - start)
-    product = max(product, peak(0.5)["gflops"])
+    product = max(product, matmul_peak(0.5)["gflops"])
     images, products = STEPS * config.batch_size / min(times[1:]), multiply_adds(trainer.model)
     gflops = 6e-9 * products * images
     return {
@@ -59,7 +59,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(measure(name, folder))
         print(json.dumps(rows[-1]), flush=True)
-    what = "images a second in training, one thread, by the fastest of some turns, and what that is of a matrix product"
+    what = "images per second in training, one thread, fastest of several repeats, and the ratio to a matrix product"
     write_result(OUT, {"what": what, "repeats": REPEATS, "steps_in_a_repeat": STEPS, "networks": rows})
 
 

@@ -1,8 +1,8 @@
 """Figures 2, 3 and 4 of the paper, from our own networks: `python benchmarks/figures.py`.
 
-Takes the runs that `python benchmarks/training.py figures-mnist figures-cifar100` trains, looks inside both (as
-`verydeep analyze` does, over the whole training sets) and removes the idle layers of the MNIST network (as
-`verydeep prune --tolerance 0.1%`). Pictures, numbers and the paper's observations beside ours go to results/figures/.
+Takes the runs that `python benchmarks/training.py figures-mnist figures-cifar100` trains, analyses both with `verydeep
+analyze` over their whole training sets, and removes the idle layers of the MNIST network with `verydeep prune
+--tolerance 0.1%`. Figures, numbers and the paper's observations beside ours are written to results/figures/.
 """
 
 import json
@@ -25,7 +25,7 @@ CLASSES = {"MNIST": (0, 7), "CIFAR-100": (0, 1)}  # as in the paper
 PARTS = ("gates.npz", "routing.npz", "lesions.npz", "usage.npz", "flow-1.npz")
 
 
-def look_inside(run: Path) -> Findings:
+def analyse(run: Path) -> Findings:
     if not all((run / "analysis" / name).exists() for name in PARTS):
         assert verydeep(["analyze", str(run)]) == 0
     return load_findings(run / "analysis")
@@ -68,7 +68,7 @@ def record(run: Run, found: Findings) -> dict[str, Any]:
 
 
 def main() -> None:
-    found = {name: look_inside(RUNS / folder) for name, folder in NETWORKS.items()}
+    found = {name: analyse(RUNS / folder) for name, folder in NETWORKS.items()}
     draw(found)
     records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}
     records["MNIST"]["pruned"] = without_idle_layers(RUNS / NETWORKS["MNIST"])
@@ -77,31 +77,43 @@ def main() -> None:
     write_atomic(RESULTS / "README.md", table(records))
 
 
-# What the paper says (Section 4), and where our number for it is.
+# The paper's observations (Section 4), the name of our number for each, and its format.
 STATEMENTS = (
-    ("most gate biases fell during training (both)", "biases_fell", "{:.1%} fell"),
+    ("most gate biases fall during training (both)", "biases_fell", "{:.1%} fell"),
     ("biases rise with depth (CIFAR-100)", "bias_with_depth", "correlation {:+.2f}"),
-    ("... against the mean gate activity (CIFAR-100)", "activity_with_bias", "correlation {:+.2f}"),
-    ("most gates are active on average (CIFAR-100)", "active_on_average", "{:.1%} have a mean of 0.05 or more"),
-    ("for one sample gate activity is sparse (more so CIFAR-100)", "active_per_sample", "{:.1%} at 0.05 or more"),
-    ("... as shares of gates above 0.5", "open_per_sample", "{:.1%} for a sample"),
-    ("... and on average", "open_on_average", "{:.1%} have a mean above 0.5"),
-    ("most change happens early: about 15 layers (MNIST), 40 (CIFAR-100)", "stripes_begin", "90 % within {} layers"),
+    (
+        "... and correlate inversely with the mean gate activity (CIFAR-100)",
+        "activity_with_bias",
+        "correlation {:+.2f}",
+    ),
+    ("most gates are active on average (CIFAR-100)", "active_on_average", "{:.1%} have a mean of at least 0.05"),
+    (
+        "gate activity for a single sample is sparse (more so CIFAR-100)",
+        "active_per_sample",
+        "{:.1%} are at least 0.05",
+    ),
+    ("... counting gates above 0.5", "open_per_sample", "{:.1%} per sample"),
+    ("... and on average above 0.5", "open_on_average", "{:.1%} have a mean above 0.5"),
+    (
+        "most change happens in the first layers: about 15 (MNIST), 40 (CIFAR-100)",
+        "stripes_begin",
+        "90 % within {} layers",
+    ),
     (
         "about 60 % of the layers contribute nothing (MNIST)",
         "idle_alone",
         "{:.1%} cost at most 0.1 % when closed alone",
     ),
-    ("(ours) layers that can be closed together within 0.1 %", "idle_together", "{:.1%}"),
-    ("(ours) the largest rise of the error by one lesion", "largest_rise", "{:.1%}"),
+    ("(ours) layers that can be closed together at a cost of 0.1 %", "idle_together", "{:.1%}"),
+    ("(ours) largest increase of the error by a single lesion", "largest_rise", "{:.1%}"),
 )
 
 
 def table(records: dict[str, dict[str, Any]]) -> str:
     lines = [
-        "# Figures 2, 3 and 4, measured",
+        "# Figures 2, 3 and 4: the paper's observations and ours",
         "",
-        "Written by `python benchmarks/figures.py`; seeds, settings, machine and all numbers are in the JSON files.",
+        "Written by `python benchmarks/figures.py`. The JSON files hold all numbers, seeds, settings and the machine.",
         "",
         f"| the paper | {' | '.join(records)} |",
         "|---|" + "---|" * len(records),
@@ -120,11 +132,11 @@ def pruned(report: dict[str, Any]) -> list[str]:
     chosen = report["chosen"]
     slow, fast = report["latency"]
     return [
-        f"The MNIST network without its idle layers: {len(report['kept'])} of {len(report['layers'])} highway layers, "
-        f"{report['parameters'][1]:,} of {report['parameters'][0]:,} parameters, "
-        f"{1 - chosen[1]['error']:.2%} instead of {1 - chosen[0]['error']:.2%} on the training set, "
-        f"{1 - after['error']:.2%} instead of {1 - before['error']:.2%} on the test set, "
-        f"{slow / fast:.2f} times as fast (batches of {report['latency_batch']}).",
+        f"Without its idle layers, the MNIST network has {len(report['kept'])} of {len(report['layers'])} highway "
+        f"layers and {report['parameters'][1]:,} of {report['parameters'][0]:,} parameters. It reaches "
+        f"{1 - chosen[1]['error']:.2%} instead of {1 - chosen[0]['error']:.2%} on the training set and "
+        f"{1 - after['error']:.2%} instead of {1 - before['error']:.2%} on the test set, and is {slow / fast:.2f} "
+        f"times as fast (batches of {report['latency_batch']}).",
     ]
 
 

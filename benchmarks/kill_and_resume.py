@@ -1,14 +1,14 @@
-"""Kill training with `kill -9` at random instants, continue it, and compare with a run that was left in peace.
+"""Kill training with `kill -9` at random instants, resume it, and compare with an undisturbed run.
 
     python benchmarks/kill_and_resume.py                      30 instants on a 50-layer highway network on MNIST
     python benchmarks/kill_and_resume.py CONFIG.toml --kills 100 --seed 1 --out FILE.json
 
-Every run is the command line's own `verydeep train`, in a process of its own that is forked from one which has already
-imported torch. Instants are uniform over the time that training takes, from the first checkpoint to the end; a third of
-them then waits for the next epoch, a third for the next checkpoint and a third for the next evaluation, because a
-checkpoint takes so little time that chance alone would hardly meet it. What the process was doing when it died it has
-noted in a byte of shared memory. A run was continued exactly when all its metrics (but the seconds), its kept weights,
-and weights and optimiser state of its last checkpoint equal the undisturbed run's to the bit. Exits with 1 if not.
+Every run is the command `verydeep train` in a process forked from one that has already imported torch. Instants are
+uniform over the training time, from the first checkpoint to the end; a third of the kills then wait for the next epoch,
+a third for the next checkpoint and a third for the next evaluation, because a checkpoint is so short that random
+instants would hardly ever hit one. The process notes its current phase in a byte of shared memory. A resumed run is
+identical if all metrics (except the seconds), the saved weights, and the weights and optimiser state of its last
+checkpoint equal those of the undisturbed run bit for bit. The exit code is 1 if any run differs.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import sklearn.datasets  # noqa: F401 - what a run imports later, so that it is there when it is forked
-import torch._dynamo  # noqa: F401 - the first step of an optimiser does
+import sklearn.datasets  # noqa: F401 - imported before the fork, because every run needs it
+import torch._dynamo  # noqa: F401 - the first step of an optimiser needs it
 from _result import write_result
 from safetensors import safe_open
 
@@ -76,14 +76,14 @@ def wait_for_training(phase: mmap.mmap) -> None:
 
 
 def finish(pid: int) -> None:
-    """Wait for a process that must end well."""
+    """Wait for a process and require success."""
     _, status = os.waitpid(pid, 0)
     if status:
         raise SystemExit(f"verydeep train failed with {os.waitstatus_to_exitcode(status)}")
 
 
 def kill_during(pid: int, seconds: float, wanted: int, phase: mmap.mmap) -> bool:
-    """Kill the process some milliseconds into the wanted phase, after some time; False when it ended before."""
+    """Kill the process some milliseconds into the wanted phase, after a delay; False if it ended before."""
     time.sleep(seconds)
     while phase[0] != wanted:
         if os.waitpid(pid, os.WNOHANG)[0]:
@@ -95,7 +95,7 @@ def kill_during(pid: int, seconds: float, wanted: int, phase: mmap.mmap) -> bool
 
 
 def outcome(path: Path) -> dict[str, Any]:
-    """All that must be equal."""
+    """Everything that must be equal."""
     run = Run.load(path)
     lines = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
     last = max((path / "checkpoint").glob("*.safetensors"))
@@ -115,7 +115,7 @@ def instants(seed: int, length: float) -> Iterator[float]:
 
 
 def disturb(config: Path, path: Path, instant: float, wanted: int, phase: mmap.mmap) -> str | None:
-    """One run that is killed once and then continued; the phase that the kill met, or None if it came too late."""
+    """Kill a run once and resume it; returns the phase that the kill hit, or None if it came too late."""
     pid = child([str(config), "--folder", str(path)], phase)
     wait_for_training(phase)
     if not kill_during(pid, instant, wanted, phase):
@@ -162,12 +162,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=Path, nargs="?", default=ROOT / "benchmarks" / "kill_and_resume.toml")
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0, help="of the instants")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the instants")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "kill-and-resume.json")
     options = parser.parse_args()
     result = measure(options.config, options.kills, options.seed)
     facts = {
-        "what": "kill -9 at random instants, then --resume: identical to a run left in peace?",
+        "what": "kill -9 at random instants, then --resume: identical to an undisturbed run?",
         **result,
         "seed_of_instants": options.seed,
         "config": to_dict(read_config(options.config)),

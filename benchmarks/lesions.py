@@ -1,9 +1,9 @@
-"""What it costs to close each layer in turn: `python benchmarks/lesions.py [RUN]`.
+"""The cost of closing each layer in turn: `python benchmarks/lesions.py [RUN]`.
 
-The 49 lesions of a 50-layer highway network over 60,000 images, against 49 full passes over the same images: a lesion
-starts from what the layers below it have computed already. The two are timed in turn, 10,000 images at a time, so that
-a slow moment of the machine meets both. The network is that of a run, or an untrained one; the images
-are MNIST's training set where it can be found, else random numbers of the same shape, which take the same time.
+Times the 49 lesions of a 50-layer highway network over 60,000 images against 49 full passes over the same images: a
+lesion reuses what the layers below it have computed. The two are interleaved, 10,000 images at a time, so that other
+load on the machine affects both. The network is that of a run, or an untrained one; the images are MNIST's training set
+if it is available, else random numbers of the same shape, which take the same time.
 """
 
 import json
@@ -39,13 +39,13 @@ def images() -> tuple[str, Split]:
     try:
         return "mnist, training set", load_dataset("mnist").train
     except (UserError, OSError) as error:
-        print(f"random numbers in place of MNIST: {error}", file=sys.stderr)
+        print(f"using random numbers instead of MNIST: {error}", file=sys.stderr)
         return "random numbers", Split(torch.rand(60_000, 1, 28, 28), torch.randint(0, 10, (60_000,)))
 
 
 @dataclass
 class Clock:
-    """Time as the wall has it, and as the processor has it: what others do on the machine is only in the first."""
+    """Wall-clock and processor time; other load on the machine affects only the former."""
 
     seconds: float = 0.0
     processor: float = 0.0

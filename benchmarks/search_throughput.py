@@ -1,8 +1,8 @@
 """Settings per hour, against the same search written naively: `python benchmarks/search_throughput.py [--settings 8]`.
 
-Ours: `verydeep search` with two workers of one thread, checkpoints and records included. Naive: the same settings one
-after another in one process with two threads, the network written in eager PyTorch, nothing saved. Both measure the
-loss over the whole training set after each epoch. What was found goes to results/benchmarks/search-throughput.json.
+Ours is `verydeep search` with two workers of one thread each, including checkpoints and records. The naive search
+trains the same settings one after another in one process with two threads, in eager PyTorch, and saves nothing. Both
+compute the loss over the whole training set after each epoch. The result is results/benchmarks/search-throughput.json.
 """
 
 import argparse
@@ -44,7 +44,7 @@ model.gate_bias = {{ low = -6.0, high = -1.0 }}
 
 
 class Highway(nn.Module):
-    """As one writes it down from the paper."""
+    """A highway layer written straight from the paper's equations."""
 
     def __init__(self, width: int, activation: str, gate_bias: float) -> None:
         super().__init__()

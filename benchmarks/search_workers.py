@@ -1,7 +1,7 @@
 """Kill workers of a search at random instants: `python benchmarks/search_workers.py [--kills 20] [--trials 24]`.
 
-Once with the journal file and once with a PostgreSQL server from Debian's packages. Every trial must be completed,
-none lost and none counted twice, and every curve must be that of a search that nobody disturbed. What was found goes to
+Runs once with the journal file and once with a PostgreSQL server from Debian's packages. Every trial must be completed,
+none lost and none counted twice, and every curve must equal that of an undisturbed search. The result is
 results/benchmarks/search-workers.json.
 """
 
@@ -45,7 +45,7 @@ model.gate_bias = {{ low = -5.0, high = -1.0 }}
 
 
 def search(file: Path, folder: Path, storage: str | None, kills: int) -> int:
-    """Run the command with two workers and kill one of them now and then; return how often."""
+    """Run the command with two workers, kill one at random instants, and return the number of kills."""
     more = ["--storage", storage, "--heartbeat", "1"] if storage else []
     command = python_command("-m", "verydeep", "search", str(file), "--study", str(folder), "--jobs", "2", *more)
     process, chance, killed = subprocess.Popen([*command, "--quiet"]), random.Random(0), 0
@@ -98,7 +98,7 @@ def main() -> None:
             server = held.enter_context(Server(binaries))
             found["postgresql"] = measured(folder / "server", file, server.url, options.kills, calm)
         else:
-            print("no PostgreSQL here: apt-get install postgresql", file=sys.stderr)
+            print("PostgreSQL is not installed: apt-get install postgresql", file=sys.stderr)
     write_result(options.out, {"kills": options.kills, "trials": options.trials, **found})
     print(json.dumps(found, indent=1))
 

@@ -1,10 +1,10 @@
-"""What a training step costs outside forward, backward and update: `python benchmarks/step_overhead.py`.
+"""The cost of a training step outside forward, backward and update: `python benchmarks/step_overhead.py`.
 
-The real loop (`Trainer.train_epoch`: batches, learning rate, seeding, counting, looking at the loss, the progress bar)
-against a bare loop of forward, backward and update over the same batches, made before. Both train the 50-layer highway
-network at batch 100 in one process; epochs of the two alternate, each going first in turn, so that a slow moment of the
-machine meets both. Time is the processor's (all threads of the process, the bar's too), on one core, so that other
-work on the machine hardly counts. The overhead is 1 - bare / real; the aim is under a tenth.
+Compares the real loop (`Trainer.train_epoch`: batches, learning rate, seeding, counting, checking the loss, the
+progress bar) with a bare loop of forward, backward and update over the same batches, prepared in advance. Both train
+the 50-layer highway network at batch 100 in one process; their epochs alternate, and so does the order, so that other
+load on the machine affects both. The time is processor time on one core (of all threads, including that of the bar),
+which other load hardly changes. The overhead is 1 - bare / real; the aim is below a tenth.
 """
 
 import io
@@ -32,7 +32,7 @@ STEPS = 50  # of each loop in one repeat
 
 
 class Terminal(io.StringIO):
-    """Takes what the progress bar draws, as a terminal would."""
+    """Receives what the progress bar draws, like a terminal."""
 
     def isatty(self) -> bool:
         return True

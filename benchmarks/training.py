@@ -1,7 +1,7 @@
-"""Train the shipped configurations and keep what was measured: `python benchmarks/training.py highway50-mnist ...`.
+"""Train shipped configurations and record the results: `python benchmarks/training.py highway50-mnist ...`.
 
-Each run is a folder under runs/results/ and is continued if it was interrupted. Its configuration, environment, metrics
-and summary go to results/training/NAME.json, and the curves of all results there into results/training/curves.png.
+Each run is a folder in runs/results/ and continues if it was interrupted. Its configuration, environment, metrics and
+summary are written to results/training/NAME.json, and the curves of all results there to results/training/curves.png.
 """
 
 import json

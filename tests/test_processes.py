@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from verydeep.bench._run import Task, _process
+from verydeep.bench import BenchTask
+from verydeep.bench._run import _process
 from verydeep.data import DataConfig
 from verydeep.paper._jobs import _Worker
 from verydeep.paper._side_by_side import _start
@@ -56,7 +57,7 @@ def test_the_worker_of_a_search_does_not(planted: Path, tmp_path: Path) -> None:
 
 
 def test_the_process_of_a_benchmark_does_not(planted: Path, tmp_path: Path) -> None:
-    with _process(Task("peak", 1, {}), tmp_path) as ask:
+    with _process(BenchTask("peak", 1, {}), tmp_path) as ask:
         assert ask({"task": "peak", "seconds": 0.0})
     assert not planted.exists()
 

@@ -1,4 +1,4 @@
-"""The benchmarks compare like with like, keep what they have measured, and say what is missing."""
+"""The benchmarks compare equal networks, keep their results, and say what is missing."""
 
 import json
 from collections.abc import Iterator
@@ -14,11 +14,20 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from verydeep.bench import _child, _run, bench_table, bench_tasks, load_results, run_bench
-from verydeep.bench._cases import BASE, Case, bench_cases
-from verydeep.bench._competitors import CompiledCompetitor, make_ours, naive
-from verydeep.bench._run import Task
+from verydeep.bench import (
+    BenchTask,
+    Case,
+    _child,
+    _run,
+    bench_cases,
+    bench_table,
+    bench_tasks,
+    load_results,
+    run_bench,
+)
+from verydeep.bench._competitors import CompiledCompetitor, naive_network, our_network
 from verydeep.bench._table import flops
+from verydeep.bench._tasks import BASE
 from verydeep.bench._timing import measure, summary
 from verydeep.cli import main
 from verydeep.errors import UserError
@@ -37,16 +46,16 @@ def task(case: Case, **settings: Any) -> dict[str, Any]:
 
 
 @tiny
-def test_the_network_as_people_write_it_computes_the_same(case: Case) -> None:
-    ours = make_ours(case)
+def test_the_naive_network_computes_the_same(case: Case) -> None:
+    ours = our_network(case)
     x = torch.rand(4, *case.input_shape)
-    torch.testing.assert_close(naive(ours)(x), ours(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(naive_network(ours)(x), ours(x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
 @tiny
 def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, tmp_path: Path) -> None:
-    (done,) = run_bench([Task("tiny", 1, {"task": "compare"} | task(case))], tmp_path)
+    (done,) = run_bench([BenchTask("tiny", 1, {"task": "compare"} | task(case))], tmp_path)
     result = load_results([done], tmp_path)["tiny"]
     names = {"ours", "eager"} | ({"jax"} if find_spec("jax") else set())
     assert set(result["times"]) == set(result["losses"]) == names
@@ -77,7 +86,7 @@ def test_without_a_compiler_torch_compile_is_reported_missing(monkeypatch: pytes
     assert "beyond depth 100" in deep["missing"]["compiled"]
 
 
-def test_every_network_is_compiled_and_none_runs_as_it_is_because_there_were_too_many(
+def test_every_network_is_compiled_however_many_there_were_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[str] = []
@@ -91,28 +100,28 @@ def test_every_network_is_compiled_and_none_runs_as_it_is_because_there_were_too
     monkeypatch.setattr(torch, "compile", compile_)
     x, y = torch.rand(4, *TINY[1].input_shape), torch.zeros(4, dtype=torch.int64)
     for _ in range(2):
-        CompiledCompetitor(naive(make_ours(TINY[1])), x, y, "infer")
+        CompiledCompetitor(naive_network(our_network(TINY[1])), x, y, "infer")
     assert done == ["reset", "compile"] * 2
 
 
-def test_slow_comparisons_end_after_three_rounds_and_quick_ones_after_all() -> None:
+def test_slow_comparisons_end_after_three_rounds() -> None:
     assert measure({"slow": lambda: sleep(0.06)}, 0.01, 9)["slow"]["rounds"] == 3
     assert measure({"quick": lambda: None}, 0.0, 2)["quick"]["rounds"] == 3
 
 
 @pytest.mark.slow
 def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [Task(f"peak-{n}", 1, {"task": "peak", "seconds": 0.0}) for n in range(3)]
+    tasks = [BenchTask(f"peak-{n}", 1, {"task": "peak", "seconds": 0.0}) for n in range(3)]
     assert list(run_bench(tasks, tmp_path)) == tasks
     before = (tmp_path / "peak-0.json").read_text()
     changed = json.loads((tmp_path / "peak-1.json").read_text())
     changed["environment"]["torch"] = "0.1"
     (tmp_path / "peak-1.json").write_text(json.dumps(changed))
-    tasks[2] = replace(tasks[2], what={"task": "peak", "seconds": 0.001})  # asked in another way than before
-    measured: list[Task] = []
+    tasks[2] = replace(tasks[2], message={"task": "peak", "seconds": 0.001})  # other settings than before
+    measured: list[BenchTask] = []
     groups = _run._groups
 
-    def spy(pending: list[Task]) -> Any:
+    def spy(pending: list[BenchTask]) -> Any:
         measured.extend(pending)
         return groups(pending)
 
@@ -125,7 +134,7 @@ def test_what_has_been_measured_is_not_measured_again(tmp_path: Path, monkeypatc
 def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     (tmp_path / "peak-t1.json").write_text("{")
     with pytest.raises(UserError, match=r"peak-t1\.json is not JSON"):
-        list(run_bench([Task("peak-t1", 1, {"task": "peak", "seconds": 0.0})], tmp_path))
+        list(run_bench([BenchTask("peak-t1", 1, {"task": "peak", "seconds": 0.0})], tmp_path))
 
 
 def test_a_first_call_with_a_cache_finds_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +142,9 @@ def test_a_first_call_with_a_cache_finds_one(tmp_path: Path, monkeypatch: pytest
     started: list[str] = []
 
     @contextmanager
-    def process(task: Task, cache: Path) -> Iterator[Any]:
+    def process(task: BenchTask, cache: Path) -> Iterator[Any]:
         started.append(task.name)
-        yield lambda _what: {"seconds": len(started)}
+        yield lambda _message: {"seconds": len(started)}
 
     monkeypatch.setattr(_run, "_process", process)
     uncached, cached = (task for task in bench_tasks(quick=True) if task.name.startswith("first-call"))
@@ -147,7 +156,7 @@ def test_a_first_call_with_a_cache_finds_one(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.slow
 def test_a_measuring_process_that_dies_says_why(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="KeyError: 'nothing'"):
-        list(run_bench([Task("bad", 1, {"task": "nothing"})], tmp_path))
+        list(run_bench([BenchTask("bad", 1, {"task": "nothing"})], tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -169,18 +178,18 @@ def test_competitors_take_turns() -> None:
     order: list[str] = []
     found = measure({name: lambda name=name: order.append(name) for name in "ab"}, 0.0, 3)  # type: ignore[misc]
     assert {name: result["rounds"] for name, result in found.items()} == {"a": 3, "b": 3}
-    assert order[-1] == "b"  # the last turn began with a
+    assert order[-1] == "b"  # the last round began with a
 
 
-def test_ratios_are_of_the_minimum_with_quartiles_of_turns() -> None:
+def test_ratios_are_those_of_the_minima_with_quartiles_of_rounds() -> None:
     found = summary([2.0, 4.0, 6.0], [1.0, 1.0, 2.0])
     assert found["ratio"] == 2.0
     assert found["ratio_quartiles"] == [2.5, 3.0, 3.5]
 
 
 @tiny
-def test_products_are_counted_as_torch_counts_them(case: Case) -> None:
-    model, x = naive(make_ours(case)), torch.randn(case.batch, *case.input_shape)
+def test_flops_are_counted_as_torch_counts_them(case: Case) -> None:
+    model, x = naive_network(our_network(case)), torch.randn(case.batch, *case.input_shape)
     counter = FlopCounterMode(display=False)
     with counter:
         y = model(x)

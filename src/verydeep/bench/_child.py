@@ -1,4 +1,4 @@
-"""The measuring process: pinned to as many cores as the case has threads, so that all competitors have the same."""
+"""The measuring process, which is pinned to as many cores as its tasks have threads."""
 
 import copy
 import json
@@ -15,59 +15,59 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.bench._cases import Case
 from verydeep.bench._competitors import (
     Competitor,
     CompiledCompetitor,
     OurCompetitor,
     TorchCompetitor,
-    make_ours,
-    naive,
+    naive_network,
+    our_network,
 )
+from verydeep.bench._tasks import Case
 from verydeep.bench._timing import measure
+from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, Split
 from verydeep.errors import UserError
 
-COMPILED_UP_TO = 100  # layers; more take torch.compile many minutes
+COMPILED_UP_TO = 100  # layers; torch.compile takes many minutes for more
 _CHECKED_STEPS = 3
 
 
 def main() -> None:
-    """Answer every line of standard input, a task as JSON, by one line of JSON."""
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    torch.set_flush_denormal(True)  # for all alike
-    answers, sys.stdout = sys.stdout, sys.stderr  # libraries that print do not get between
-    for line in sys.stdin:
-        task = json.loads(line)
-        answer = _TASKS[task.pop("task")](**task)
-        print(json.dumps(answer), file=answers, flush=True)
+    """Answer every line of standard input, a message in JSON, with a line of JSON."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print must not mix with the answers
+    with cpu_settings(int(os.environ["OMP_NUM_THREADS"])):
+        for line in sys.stdin:
+            message = json.loads(line)
+            answer = _MEASUREMENTS[message.pop("task")](**message)
+            print(json.dumps(answer), file=answers, flush=True)
 
 
 def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) -> dict[str, Any]:
-    """Times of all competitors, or why one is missing; nothing if they do not compute the same."""
+    """Time all competitors and say why others are missing; refuse if their losses differ."""
     size = Case(**case)
     batches = _batches(size)
     competitors, missing = _competitors(size, next(_endless(batches)), compile)
-    found: dict[str, Any] = {"case": case, "missing": missing}
-    found["losses"] = {name: _losses(one, batches) for name, one in competitors.items()}
-    found["compile_seconds"] = {name: one.compile_seconds for name, one in competitors.items() if one.compile_seconds}
-    wanted = torch.tensor(found["losses"]["eager"])
-    losses = {name: torch.tensor(values) for name, values in found["losses"].items()}
+    result: dict[str, Any] = {"case": case, "missing": missing}
+    result["losses"] = {name: _losses(one, batches) for name, one in competitors.items()}
+    result["compile_seconds"] = {name: one.compile_seconds for name, one in competitors.items() if one.compile_seconds}
+    wanted = torch.tensor(result["losses"]["eager"])
+    losses = {name: torch.tensor(values) for name, values in result["losses"].items()}
     wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
     if wrong:
-        return found | {"refused": f"{', '.join(wrong)}: not the loss of eager PyTorch after equal steps"}
+        return result | {"refused": f"{', '.join(wrong)}: not the loss of eager PyTorch after equal steps"}
     steps = {name: _step(one, size, batches) for name, one in competitors.items()}
-    return found | {"times": measure(steps, seconds, rounds)}
+    return result | {"times": measure(steps, seconds, rounds)}
 
 
 def _competitors(
     case: Case, batch: tuple[Tensor, Tensor], compile: bool
 ) -> tuple[dict[str, Competitor], dict[str, str]]:
-    ours = make_ours(case)
-    plain = naive(ours)
-    found: dict[str, Competitor] = {
+    ours = our_network(case)
+    naive = naive_network(ours)
+    competitors: dict[str, Competitor] = {
         "ours": OurCompetitor(ours),
-        "eager": TorchCompetitor(copy.deepcopy(plain)),
+        "eager": TorchCompetitor(copy.deepcopy(naive)),
     }
     missing = {}
     if not compile:
@@ -76,7 +76,7 @@ def _competitors(
         missing["compiled"] = f"compiling takes minutes beyond depth {COMPILED_UP_TO}"
     else:
         try:
-            found["compiled"] = CompiledCompetitor(copy.deepcopy(plain), *batch, case.mode)
+            competitors["compiled"] = CompiledCompetitor(copy.deepcopy(naive), *batch, case.mode)
         except (UserError, RuntimeError) as error:
             missing["compiled"] = str(error).splitlines()[0]
     if find_spec("jax") is None:
@@ -84,8 +84,8 @@ def _competitors(
     else:
         from verydeep.bench._jax import JaxCompetitor
 
-        found["jax"] = JaxCompetitor(case, plain, *batch)
-    return found, missing
+        competitors["jax"] = JaxCompetitor(case, naive, *batch)
+    return competitors, missing
 
 
 def _batches(case: Case) -> Batches:
@@ -101,7 +101,7 @@ def _endless(batches: Batches) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _losses(competitor: Competitor, batches: Batches) -> list[float]:
-    """Before every one of the first steps, and after the last."""
+    """The loss on one batch before the first step and after each of a few steps."""
     source = _endless(batches)
     first = next(source)
     losses = [competitor.loss(*first)]
@@ -119,8 +119,8 @@ def _step(competitor: Competitor, case: Case, batches: Batches) -> Callable[[], 
     return lambda: competitor.infer(x)
 
 
-def peak(seconds: float) -> dict[str, Any]:
-    """The machine's own best matrix product, in GFLOP/s."""
+def matmul_peak(seconds: float) -> dict[str, Any]:
+    """The speed of the machine's fastest matrix product, in GFLOP/s."""
     best = 0.0
     for size in (512, 1024, 2048):
         a, b, c = (torch.randn(size, size) for _ in range(3))
@@ -133,11 +133,11 @@ def peak(seconds: float) -> dict[str, Any]:
 
 
 def depth(depth: int, seconds: float, recompute: bool) -> dict[str, Any]:
-    """Cost per layer and the process's peak memory for one depth, width 50, batch 100."""
+    """Time per layer and peak memory of the process at one depth, with width 50 and batch 100."""
     case = Case("highway", depth, 50, 100, torch.get_num_threads(), "train")
     batches = _batches(case)
-    _step(OurCompetitor(make_ours(replace(case, depth=2))), case, batches)()  # what a first step loads
-    before, model = _peak_memory(), make_ours(case)
+    _step(OurCompetitor(our_network(replace(case, depth=2))), case, batches)()  # loads what a first step loads
+    before, model = _peak_memory(), our_network(case)
     if recompute:
         model.checkpoint_activations()
     step = _step(OurCompetitor(model), case, batches)
@@ -152,10 +152,10 @@ def _peak_memory() -> float:
 
 
 def first_call() -> dict[str, Any]:
-    """The first training step of a fresh process, and what a later one takes."""
+    """How much longer the first training step of a process takes than the second."""
     case = Case("highway", 50, 50, 100, torch.get_num_threads(), "train")
-    ours, (x, y) = OurCompetitor(make_ours(case)), next(_endless(_batches(case)))
-    TorchCompetitor(naive(make_ours(case))).train(x, y)  # torch's own start is not ours
+    ours, (x, y) = OurCompetitor(our_network(case)), next(_endless(_batches(case)))
+    TorchCompetitor(naive_network(our_network(case))).train(x, y)  # torch's own start-up does not count
     times = []
     for _ in range(2):
         start = time.perf_counter()
@@ -164,9 +164,9 @@ def first_call() -> dict[str, Any]:
     return {"seconds": times[0] - times[1]}
 
 
-_TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+_MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "compare": compare,
-    "peak": peak,
+    "peak": matmul_peak,
     "depth": depth,
     "first_call": first_call,
 }

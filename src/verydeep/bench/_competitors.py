@@ -1,4 +1,4 @@
-"""The competitors in PyTorch: ours, the same network as people write it, and that one compiled."""
+"""The competitors in PyTorch: our network, the same network written naively, and the latter compiled."""
 
 import copy
 import os
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from verydeep.bench._cases import Case
+from verydeep.bench._tasks import Case
 from verydeep.errors import UserError
 from verydeep.models import MLP, Conv, ConvConfig, Highways, Network, Pool, build, create_model
 from verydeep.nn import HighwayConv2d, HighwayStack
@@ -19,22 +19,22 @@ LR, MOMENTUM = 0.01, 0.9
 
 
 class Competitor(Protocol):
-    """Who is measured. All start from equal weights, and see the same batches."""
+    """A network with its training step. All competitors start from equal weights and see the same batches."""
 
     compile_seconds: float
 
     def train(self, x: Tensor, y: Tensor) -> None:
-        """Forward, loss, backward, update."""
+        """Take a step: forward, loss, backward, update."""
 
     def infer(self, x: Tensor) -> None:
-        """Forward."""
+        """Run the network forward."""
 
     def loss(self, x: Tensor, y: Tensor) -> float:
-        """The loss with the present weights."""
+        """The loss at the current weights."""
 
 
-def make_ours(case: Case) -> Network:
-    """Our network of a case; the same weights every time."""
+def our_network(case: Case) -> Network:
+    """Our network for a case, with the same weights every time."""
     torch.manual_seed(0)
     if case.kind == "conv":
         layers = (Conv(case.width), Highways((3,) * case.depth), Pool(how="mean"))
@@ -53,10 +53,10 @@ class TorchCompetitor:
     def train(self, x: Tensor, y: Tensor) -> None:
         for parameter in self.parameters:
             parameter.grad = None
-        self.descend(x, y)
+        self.backward(x, y)
         self.optimiser.step()
 
-    def descend(self, x: Tensor, y: Tensor) -> None:
+    def backward(self, x: Tensor, y: Tensor) -> None:
         F.cross_entropy(self.model(x), y).backward()
 
     @torch.no_grad()
@@ -69,27 +69,27 @@ class TorchCompetitor:
 
 
 class OurCompetitor(TorchCompetitor):
-    """Our network with the step that our trainer takes."""
+    """Our network with our trainer's step."""
 
     def __init__(self, model: Network) -> None:
         super().__init__(model, fused=True)
 
-    def descend(self, x: Tensor, y: Tensor) -> None:
+    def backward(self, x: Tensor, y: Tensor) -> None:
         if isinstance(self.model, MLP):
             self.model.backward_cross_entropy(x, y, 1 / len(y))
         else:
-            super().descend(x, y)
+            super().backward(x, y)
 
 
 class CompiledCompetitor(TorchCompetitor):
-    """The network under torch.compile, with the time of its first step."""
+    """A network under torch.compile; its first step is timed."""
 
     def __init__(self, model: nn.Module, x: Tensor, y: Tensor, mode: str) -> None:
         if not shutil.which(os.environ.get("CXX", "g++")):
             raise UserError("torch.compile needs a C++ compiler")
         super().__init__(model)
         weights = copy.deepcopy(model.state_dict())
-        torch.compiler.reset()  # after several networks it would give up, and run the next ones without compiling them
+        torch.compiler.reset()  # after several networks it would stop compiling
         self.model = torch.compile(model)  # type: ignore[assignment]
         start = time.perf_counter()
         self.train(x, y) if mode == "train" else self.infer(x)
@@ -99,7 +99,7 @@ class CompiledCompetitor(TorchCompetitor):
 
 
 class NaiveLayer(nn.Module):
-    """A highway layer as people write it: two affine maps, and every operation on its own."""
+    """A highway layer written naively: two affine maps, and each operation on its own."""
 
     def __init__(self, block: nn.Module, gate: nn.Module, relu: bool) -> None:
         super().__init__()
@@ -111,8 +111,8 @@ class NaiveLayer(nn.Module):
         return h * t + x * (1 - t)
 
 
-def naive(model: Network) -> nn.Sequential:
-    """The same network with equal weights, of ordinary layers."""
+def naive_network(model: Network) -> nn.Sequential:
+    """The same network with equal weights, built of ordinary layers."""
     model = copy.deepcopy(model)
     if isinstance(model, MLP):
         layers: list[nn.Module] = [nn.Flatten(), model.input, nn.Tanh()]

@@ -1,4 +1,4 @@
-"""The competitor in JAX: one jitted step, a scan over stacked layers, parameters updated in place (donated)."""
+"""The competitor in JAX: one jitted step with a scan over stacked layers and donated parameters."""
 
 import time
 from typing import Any
@@ -8,14 +8,14 @@ import jax.numpy as jnp
 from jax import lax
 from torch import Tensor, nn
 
-from verydeep.bench._cases import Case
 from verydeep.bench._competitors import LR, MOMENTUM, NaiveLayer
+from verydeep.bench._tasks import Case
 
 Parameters = Any  # a tree of arrays
 
 
 class JaxCompetitor:
-    """A network of the same weights."""
+    """The same network with equal weights, in JAX."""
 
     def __init__(self, case: Case, model: nn.Sequential, x: Tensor, y: Tensor) -> None:
         self.parameters = _parameters(model)
@@ -61,7 +61,7 @@ def _arrays(x: Tensor, y: Tensor) -> tuple[Any, Any]:
 
 
 def _parameters(model: nn.Sequential) -> Parameters:
-    """First layer, stacked highway or plain layers, classifier."""
+    """The parameters of the first layer, of the stacked highway or plain layers, and of the classifier."""
     layers = [layer for layer in model if isinstance(layer, NaiveLayer)]
     affine = [layer for layer in model if isinstance(layer, nn.Linear | nn.Conv2d)]
     first, *middle, last = affine
@@ -88,7 +88,7 @@ def _network(case: Case) -> Any:  # noqa: ANN401 - a function of arrays
     def network(parameters: Parameters, x: Any) -> Any:  # noqa: ANN401
         first, stacked, last = parameters
         x = activation(affine(x.transpose(0, 2, 3, 1) if conv else x.reshape(len(x), -1), *first))
-        if conv:  # XLA runs convolutions inside a loop a hundred times slower
+        if conv:  # inside a loop, XLA's convolutions are a hundred times slower
             for n in range(case.depth):
                 x, _ = layer(x, jax.tree.map(lambda stack, n=n: stack[n], stacked))
         else:
@@ -103,5 +103,5 @@ def _linear(x: Any, weight: Any, bias: Any) -> Any:  # noqa: ANN401
 
 
 def _conv(x: Any, weight: Any, bias: Any) -> Any:  # noqa: ANN401
-    order = ("NHWC", "OIHW", "NHWC")  # XLA has fast convolutions for channels last only
+    order = ("NHWC", "OIHW", "NHWC")  # XLA's convolutions are fast only with channels last
     return lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=order) + bias

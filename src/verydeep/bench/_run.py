@@ -1,4 +1,4 @@
-"""All benchmarks: what is still to be measured, the measuring processes, and the results as they come."""
+"""Running the benchmarks: the measuring processes, and a result file per task."""
 
 import json
 import os
@@ -6,71 +6,25 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from verydeep.bench._cases import bench_cases
+from verydeep.bench._tasks import BenchTask, available_cores
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.processes import python_command
 from verydeep.training import environment
 
-_DEPTHS = (10, 20, 50, 100, 1000, 10_000)
 _CHILD = "import os; {pin}; from verydeep.bench._child import main; main()"
 
 
-@dataclass(frozen=True)
-class Task:
-    """One thing to measure, in a process with so many cores.
+def run_bench(tasks: list[BenchTask], folder: Path) -> Iterator[BenchTask]:
+    """Measure the tasks that have no result in the folder; yields each task once its result is there.
 
-    Attributes:
-        name: Of the result's file.
-        threads: Cores of the process.
-        what: The message to the measuring process.
-        alone: Whether it needs a fresh process: for its memory, or its first call.
-        cache: Whether compiled kernels are read from an earlier process; None leaves the user's cache.
-    """
-
-    name: str
-    threads: int
-    what: dict[str, Any]
-    alone: bool = False
-    cache: bool | None = None
-
-
-def bench_tasks(quick: bool, compile: bool = True) -> list[Task]:
-    """Everything to measure, by threads."""
-    seconds, rounds = (1.5, 5) if quick else (6.0, 15)
-    cores = available_cores()
-    tasks = [Task(f"peak-t{n}", n, {"task": "peak", "seconds": 0.5}) for n in (1, 2)]
-    tasks += [Task(f"first-call-{c}", 1, {"task": "first_call"}, True, c == "cached") for c in ("uncached", "cached")]
-    depths = _DEPTHS[2:4] if quick else _DEPTHS
-    tasks += [_depth(depth, seconds, recompute=False) for depth in depths if depth <= 1000]
-    tasks += [_depth(depth, seconds, recompute=True) for depth in depths]
-    settings = {"task": "compare", "seconds": seconds, "rounds": rounds, "compile": compile}
-    cases = bench_cases(quick)
-    tasks += [Task(case.name, case.threads, settings | {"case": case.to_dict()}) for case in cases]
-    return sorted((task for task in tasks if task.threads <= len(cores)), key=lambda task: task.threads)
-
-
-def _depth(depth: int, seconds: float, recompute: bool) -> Task:
-    name = f"depth-{depth}" + ("-recompute" if recompute else "")
-    return Task(name, 1, {"task": "depth", "depth": depth, "seconds": seconds, "recompute": recompute}, alone=True)
-
-
-def available_cores() -> list[int]:
-    """The cores that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-
-
-def run_bench(tasks: list[Task], folder: Path) -> Iterator[Task]:
-    """Measure what has no result in the folder yet; yields a task when its result is there.
-
-    A result of another machine, or of other versions, is measured again.
+    Results of another machine or of other versions are measured again.
     """
     pending = []
     for task in tasks:
@@ -80,34 +34,41 @@ def run_bench(tasks: list[Task], folder: Path) -> Iterator[Task]:
             pending.append(task)
     with tempfile.TemporaryDirectory() as cache:
         for group in _groups(pending):
-            if group[0].cache:
+            if group[0].kernel_cache:
                 with _process(group[0], Path(cache)) as ask:
-                    ask(group[0].what)  # leaves what the measured one finds
+                    ask(group[0].message)  # fills the cache for the measured process
             with _process(group[0], Path(cache)) as ask:
                 for task in group:
-                    result = ask(task.what) | {"environment": _facts(task), "date": datetime.now(UTC).isoformat()}
+                    result = ask(task.message)
+                    result |= {"environment": _environment(task), "date": datetime.now(UTC).isoformat()}
                     write_atomic(folder / f"{task.name}.json", json.dumps(result, indent=1) + "\n")
                     yield task
 
 
-def _groups(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Tasks that share a process."""
+def load_results(tasks: list[BenchTask], folder: Path) -> dict[str, dict[str, Any]]:
+    """The results that are in the folder, by task name."""
+    paths = {task.name: folder / f"{task.name}.json" for task in tasks}
+    return {name: read_json(path) for name, path in paths.items() if path.exists()}
+
+
+def _groups(tasks: list[BenchTask]) -> Iterator[list[BenchTask]]:
+    """Group tasks that can share a process."""
     for threads in sorted({task.threads for task in tasks}):
-        mine = [task for task in tasks if task.threads == threads]
-        yield from ([task] for task in mine if task.alone)
-        if together := [task for task in mine if not task.alone]:
+        same = [task for task in tasks if task.threads == threads]
+        yield from ([task] for task in same if task.fresh_process)
+        if together := [task for task in same if not task.fresh_process]:
             yield together
 
 
 @contextmanager
-def _process(task: Task, cache: Path) -> Iterator[Any]:
-    """A measuring process; what is yielded sends it a message and returns its answer."""
+def _process(task: BenchTask, cache: Path) -> Iterator[Any]:
+    """Start a measuring process; yields a function that sends it a message and returns its answer."""
     pin = f"os.sched_setaffinity(0, {available_cores()[: task.threads]})" if hasattr(os, "sched_setaffinity") else ""
     variables = dict(os.environ) | {name: str(task.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    # torch.compile must not start from what other networks have taught it: it would compile for sizes that vary
+    # Without these, torch.compile would remember the sizes of earlier networks and compile for dynamic shapes.
     variables |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"), "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0"}
-    if task.cache is not None:
-        variables["XDG_CACHE_HOME"] = str(cache / ("cached" if task.cache else "uncached"))
+    if task.kernel_cache is not None:
+        variables["XDG_CACHE_HOME"] = str(cache / ("cached" if task.kernel_cache else "uncached"))
     with tempfile.TemporaryFile("w+") as errors:
         command = python_command("-c", _CHILD.format(pin=pin or "pass"))
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
@@ -122,7 +83,7 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
                 if not line:
                     errors.seek(0)
                     last = (errors.read().strip().splitlines() or ["no message"])[-1]
-                    raise UserError(f"the measuring process ended while it did {message}: {last}")
+                    raise UserError(f"the measuring process died during {message}: {last}")
                 return json.loads(line)  # type: ignore[no-any-return]
 
             try:
@@ -131,26 +92,15 @@ def _process(task: Task, cache: Path) -> Iterator[Any]:
                 process.kill()
 
 
-def _facts(task: Task) -> dict[str, Any]:
+def _environment(task: BenchTask) -> dict[str, Any]:
     jax = version("jax") if find_spec("jax") else None
-    return environment() | {"threads": task.threads, "jax": jax, "asked": task.what}
+    return environment() | {"threads": task.threads, "jax": jax, "asked": task.message}
 
 
-def _is_done(path: Path, task: Task) -> bool:
-    """Whether the result is of this machine and these versions, and of what is asked now."""
+def _is_done(path: Path, task: BenchTask) -> bool:
+    """Whether there is a result of this task, this machine and these versions."""
     if not path.exists():
         return False
-    before, now = read_json(path, "remove it, and it is measured again").get("environment", {}), _facts(task)
+    before, now = read_json(path, "remove it, and it is measured again").get("environment", {}), _environment(task)
     names = ("verydeep", "torch", "jax", "python", "processor", "git", "asked")
     return all(before.get(name) == now[name] for name in names)
-
-
-def load_results(tasks: list[Task], folder: Path) -> dict[str, dict[str, Any]]:
-    """The results that are there, by name."""
-    paths = {task.name: folder / f"{task.name}.json" for task in tasks}
-    return {name: read_json(path) for name, path in paths.items() if path.exists()}
-
-
-def limited(tasks: list[Task], only: str | None) -> list[Task]:
-    """Tasks whose names contain some text."""
-    return [task for task in tasks if only is None or only in task.name]

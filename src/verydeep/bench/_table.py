@@ -1,20 +1,20 @@
-"""Results of the benchmarks as one table, and what they say about the machine."""
+"""The results of the benchmarks in Markdown."""
 
 from typing import Any
 
-from verydeep.bench._cases import Case
+from verydeep.bench._tasks import Case
 
 COMPETITORS = ("ours", "eager", "compiled", "jax")
 Results = dict[str, dict[str, Any]]
 
 
 def bench_table(results: Results) -> str:
-    """Markdown: a line for every comparison, then the machine's peak, depths and first calls."""
+    """A line per comparison, then depths, the machine's peak and first calls, in Markdown."""
     comparisons = [result for result in results.values() if "case" in result]
     peaks = {result["threads"]: result["gflops"] for name, result in results.items() if name.startswith("peak")}
     lines = ["| case | ours, ms | eager | torch.compile | JAX | of sgemm peak |", "|---|---|---|---|---|---|"]
     lines += [_line(result, peaks) for result in comparisons]
-    note = "Times are minima (medians); the others' are how many times longer they take than ours (quartiles of turns)."
+    note = "Our times are minima (medians) over interleaved rounds; the rest are ratios to ours (quartiles of rounds)."
     return "\n".join([note, "", *lines, "", *_depths(results), *_notes(results, peaks), ""])
 
 
@@ -38,9 +38,10 @@ def _ratio(result: dict[str, Any], name: str) -> str:
 
 
 def flops(case: Case) -> float:
-    """Of the products of one step, in the direct way; a backward pass has twice those of a forward pass.
+    """Floating-point operations of the matrix products of one step, with convolutions computed directly.
 
-    But nobody needs the derivatives by the images, so the first layer has one product less.
+    A backward pass has two products for each one of the forward pass, except that the first layer needs no gradient
+    with respect to the images.
     """
     maps = 1 if case.kind == "plain" else 2
     if case.kind == "conv":
@@ -67,7 +68,7 @@ def _notes(results: Results, peaks: dict[int, float]) -> list[str]:
     lines = [f"- sgemm peak, threads {n}: {gflops:.0f} GFLOP/s" for n, gflops in sorted(peaks.items())]
     for name in ("uncached", "cached"):
         if first := results.get(f"first-call-{name}"):
-            lines.append(f"- first call, {name}: {first['seconds']:.2f} s more than a later one")
+            lines.append(f"- first call, {name}: {first['seconds']:.2f} s longer than a later one")
     slowest = {
         name: max((r["compile_seconds"].get(name, 0.0) for r in results.values() if "case" in r), default=0.0)
         for name in ("compiled", "jax")

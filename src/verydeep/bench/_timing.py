@@ -1,20 +1,21 @@
-"""Timing that a busy machine disturbs little: competitors take turns, and ratios are taken within a turn."""
+"""Timing that tolerates a busy machine: competitors take turns in rounds, and ratios are taken within a round."""
 
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
-_SHORTEST = 0.2  # seconds of one turn: many steps after each other, as in training, find their data in the cache
+_SHORTEST = 0.2  # seconds of steps in one turn, so that data is in the cache as it is in training
 
 
 def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
-    """Times of one step of each competitor, and ratios to the first.
+    """Time one step of each competitor, in interleaved rounds, and compare it with the first.
 
     Args:
-        steps: What to time, by name.
-        seconds: Roughly for how long.
-        rounds: At least, and at most ten times so many; after ten times the seconds three are enough.
+        steps: The steps to time, by name.
+        seconds: Approximate time limit.
+        rounds: Minimum number of rounds; the maximum is ten times as many. After ten times the time limit, three rounds
+            are enough.
     """
     repeats = {name: _repeats(step) for name, step in steps.items()}
     times: dict[str, list[float]] = {name: [] for name in steps}
@@ -23,7 +24,7 @@ def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -
     while done < 3 or _go_on(time.perf_counter() - start, done, seconds, rounds):
         for name in order:
             times[name].append(_time(steps[name], repeats[name]))
-        order = order[1:] + order[:1]  # each goes first in turn
+        order = order[1:] + order[:1]  # another competitor goes first
         done += 1
     first = next(iter(steps))
     return {name: summary(values, times[first]) for name, values in times.items()}
@@ -34,7 +35,7 @@ def _go_on(spent: float, done: int, seconds: float, rounds: int) -> bool:
 
 
 def summary(values: list[float], ours: list[float]) -> dict[str, Any]:
-    """Minimum and median in milliseconds; how many times longer than ours, by the minimum, with quartiles of turns."""
+    """Minimum and median in milliseconds, the ratio of minima to ours, and the quartiles of the rounds' ratios."""
     ratios = [value / mine for value, mine in zip(values, ours, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return {

@@ -13,7 +13,7 @@ from verydeep.cli._options import read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
-    from verydeep.bench._run import Task
+    from verydeep.bench import BenchTask
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Bench:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(Bench, "bench", arguments)
-    from verydeep.bench import bench_table, bench_tasks, limited, load_results
+    from verydeep.bench import bench_table, bench_tasks, load_results, selected_tasks
     from verydeep.files import write_atomic
     from verydeep.report import plot_bench
 
     folder = options.out or Path("results") / ("bench-quick" if options.quick else "bench")
     everything = bench_tasks(options.quick, options.compile and not options.quick)
-    tasks = limited(everything, options.only)
+    tasks = selected_tasks(everything, options.only)
     if not tasks:
         raise UserError(f"nothing that is measured has '{options.only}' in its name")
     if options.measure:
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> None:
     _show(results, table, folder, options.json)
 
 
-def _run(tasks: list[Task], folder: Path) -> None:
+def _run(tasks: list[BenchTask], folder: Path) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
