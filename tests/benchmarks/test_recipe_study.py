@@ -1,4 +1,4 @@
-"""The study of short recipes: one change at a time, never the test set, and verdicts that chance does not give."""
+"""The study of short recipes: one change at a time, never the test set, and significant differences only."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,14 +51,14 @@ def test_the_combination_is_varied_in_turn() -> None:
     assert dropped == replace(combined, model=replace(combined.model, dropout=0.5))
 
 
-def test_variations_are_chosen_by_name() -> None:
+def test_variations_are_selected_by_name() -> None:
     assert [variation.name for variation in MNIST.selected("linear, base")] == ["base", "linear"]
     assert MNIST.selected(None) == MNIST.variations
     with pytest.raises(UserError, match="did you mean 'linear'"):
         MNIST.selected("linaer")
 
 
-def test_a_difference_counts_when_it_is_more_than_chance_gives() -> None:
+def test_a_difference_counts_when_it_is_significant() -> None:
     assert pooled_spread([[0.0, 2.0], [1.0, 1.0], [5.0]]) == pytest.approx((1.0, 2))
     assert pooled_spread([[1.0]]) is None
     base, few, many = [0.50, 0.52], Spread(0.01, 1), Spread(0.01, 20)
@@ -69,7 +69,7 @@ def test_a_difference_counts_when_it_is_more_than_chance_gives() -> None:
     assert verdict([0.40], base, None) == "single seed"
 
 
-def test_scores_are_kept_and_told_best_first(tmp_path: Path) -> None:
+def test_scores_are_recorded_and_listed_best_first(tmp_path: Path) -> None:
     scores = Scores(tmp_path, MNIST, 1)
     reached: dict[str, list[float | None]] = {"base": [0.90, 0.91], "linear": [0.95, 0.96], "steps": [0.11, 0.9]}
     for variation in MNIST.selected("base,linear,steps"):
@@ -88,7 +88,7 @@ def test_scores_are_kept_and_told_best_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_study_goes_on_from_its_scores(tmp_path: Path) -> None:
+def test_the_study_continues_from_its_scores(tmp_path: Path) -> None:
     def run(seeds: int) -> list[str]:
         said: list[str] = []
         chosen = MNIST.selected("base")

@@ -1,4 +1,4 @@
-"""Figure 1: the arithmetic of its protocol, results that survive a kill, and what a study in pieces says."""
+"""Figure 1: the arithmetic of its protocol, results that survive a kill, and unfinished studies."""
 
 import json
 import math
@@ -101,14 +101,14 @@ def test_a_stage_is_decided_by_its_own_epochs_however_far_a_trial_has_gone_since
     assert participants(trials, SMALL, 1) == [1, 4, 3]
 
 
-def test_a_run_that_diverged_later_is_judged_by_its_first_epochs(tmp_path: Path) -> None:
+def test_a_run_that_diverged_later_counts_by_its_first_epochs(tmp_path: Path) -> None:
     late = trial(0, [0.3, 0.1, 0.2], "diverged")
     assert [late.best(epochs) for epochs in (1, 2, 3, 4, None)] == [0.3, 0.1, 0.1, math.inf, math.inf]
     result = filled(tmp_path, HIGHWAY, [late, trial(1, [0.5])])
     assert [loss for _, loss in gate_biases([result], 1)[10]] == [0.3, 0.5]
 
 
-def test_tasks_come_stage_by_stage_and_none_that_is_done_or_under_way(tmp_path: Path) -> None:
+def test_tasks_come_stage_by_stage_without_those_done_or_under_way(tmp_path: Path) -> None:
     both = [filled(tmp_path, HIGHWAY, FIRST), filled(tmp_path, PLAIN, [])]
     found = list(open_tasks(both, SMALL))
     assert found == [Fig1Task(HIGHWAY, 5, 1), *(Fig1Task(PLAIN, number, 1) for number in range(6))]
@@ -129,11 +129,11 @@ def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
     untouched = filled(tmp_path, Fig1Network("highway", 100), [])
     assert estimate([untouched], SMALL, 2) is None
     assert estimate([result, untouched], SMALL, 2) == (8 * 2.0 + 14 * 20.0) / 2
-    result.trials[1] = replace(trial(1, [0.1, 0.1, 0.1]), seconds=3.0)  # the longest so far says what an epoch takes
+    result.trials[1] = replace(trial(1, [0.1, 0.1, 0.1]), seconds=3.0)  # the longest trial gives the time per epoch
     assert estimate([result], SMALL, 2) == 6 * 1.0 / 2
 
 
-def test_a_line_cut_short_loses_that_trial_only(tmp_path: Path) -> None:
+def test_a_truncated_line_loses_only_its_trial(tmp_path: Path) -> None:
     results = Fig1Results(tmp_path, HIGHWAY, SMALL)
     lines = [{"train_loss": 0.123456789, "test_accuracy": 0.9, "seconds": 1.0}]
     for number in range(3):
@@ -155,7 +155,7 @@ def test_results_of_another_study_are_refused(tmp_path: Path, capsys: pytest.Cap
     assert said.count("\n") == 1
 
 
-def test_an_empty_study_says_that_nothing_has_been_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_study_says_that_nothing_was_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "fig1", "--quick", "--minutes", "0", "--results", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.count("not yet run") == 8 + 5
@@ -226,9 +226,7 @@ def test_the_recommended_gate_bias_stays_within_what_was_searched(best: int) -> 
 
 
 @pytest.mark.slow
-def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_quick_study_in_pieces_equals_one_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def reproduce(folder: str) -> str:
         options = ["--quick", "--only", "highway-10", "--jobs", "1", "--results", str(tmp_path / folder)]
         assert main(["reproduce", "fig1", *options]) == 0
@@ -240,7 +238,7 @@ def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
     file = tmp_path / "pieces" / "highway-10.jsonl"
     file.parent.mkdir()
     lines = (tmp_path / "whole" / "highway-10.jsonl").read_text().splitlines(keepends=True)
-    file.write_text("".join(lines[:6]) + lines[6][:20])  # killed in the middle of the second stage, runs lost
+    file.write_text("".join(lines[:6]) + lines[6][:20])  # killed in the second stage, runs lost
     assert reproduce("pieces").count("training loss") == 2 + 1 - 1
     kept, found = ([json.loads(line) for line in text.splitlines() if '"trial"' in line and line.endswith("}")]
                    for text in ("".join(lines), file.read_text()))  # fmt: skip
@@ -249,10 +247,10 @@ def test_the_quick_study_stops_in_pieces_and_ends_as_if_it_had_not(
     finalist = max(kept, key=lambda line: len(line["train_loss"]))
     run = Run.load(tmp_path / "whole" / "runs" / "highway-10" / f"{finalist['trial']:04}")
     assert [float(f"{line['train_loss']:.5g}") for line in run.metrics] == finalist["train_loss"]
-    assert len(list(run.path.parent.iterdir())) == 1  # the runs of those that were left behind are gone
+    assert len(list(run.path.parent.iterdir())) == 1  # the runs of eliminated settings are removed
 
 
-def test_all_networks_are_chosen_unless_some_are_named() -> None:
+def test_all_networks_are_selected_by_default() -> None:
     assert len(selected_networks(None)) == 8
     assert [network.name for network in selected_networks("plain-10, highway-100")] == ["plain-10", "highway-100"]
 

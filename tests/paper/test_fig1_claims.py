@@ -1,4 +1,4 @@
-"""The paper's statements on Figure 1 are held against what was measured, and can fail."""
+"""The paper's claims about Figure 1 are checked against our measurements, and can fail."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def verdicts(found: list[Fig1Row]) -> list[bool | None]:
     return [claim.holds for claim in claims(found)]
 
 
-def test_each_statement_is_judged_by_itself() -> None:
+def test_each_claim_is_checked_on_its_own() -> None:
     assert verdicts(rows(AGREES)) == [True] * 5
     plain, highway = AGREES["plain"], AGREES["highway"]
     assert verdicts(rows(AGREES | {"plain": (5e-5, 2e-4, 3e-3, 0.5)})) == [False, True, True, True, True]
@@ -42,7 +42,7 @@ def test_a_highway_that_is_no_faster_at_one_depth_contradicts_the_paper() -> Non
     assert "100 layers: 30, plain never" in lines[-1]
 
 
-def test_what_needs_a_missing_network_is_not_judged() -> None:
+def test_claims_about_missing_networks_are_left_open() -> None:
     found = [row for row in rows(AGREES) if row.network != "highway-100"]
     assert verdicts(found) == [True, True, None, None, None]
     assert sum("not yet run" in line for line in claim_lines(found)) == 3

@@ -1,4 +1,4 @@
-"""Trials trained side by side."""
+"""Many trainings in parallel worker processes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,20 +19,20 @@ def test_a_trial_that_diverges_in_the_last_epoch_of_its_stage_is_diverged(tmp_pa
     assert len(outcome.metrics) == 1
 
 
-def test_a_trial_that_does_not_is_paused_there(tmp_path: Path) -> None:
+def test_a_trial_that_does_not_diverge_is_paused_there(tmp_path: Path) -> None:
     outcome = _train(Job(QUICK.base(Fig1Network("plain", 10)), tmp_path / "run", 1), DatasetCache(None))
     assert outcome.status == "trained"
     assert [line["epoch"] for line in outcome.metrics] == [1]
 
 
-def test_every_epoch_is_told_also_those_of_an_earlier_attempt(tmp_path: Path) -> None:
+def test_every_epoch_is_reported_including_those_of_an_earlier_attempt(tmp_path: Path) -> None:
     config, epochs = QUICK.base(Fig1Network("plain", 10)), list[int]()
     _train(Job(config, tmp_path / "run", 1), DatasetCache(None), lambda metrics: epochs.append(metrics["epoch"]))
     _train(Job(config, tmp_path / "run", 2), DatasetCache(None), lambda metrics: epochs.append(metrics["epoch"]))
     assert epochs == [1, 1, 2]
 
 
-def test_a_run_that_is_there_goes_on_wherever_and_only_with_its_own_settings(tmp_path: Path) -> None:
+def test_a_run_continues_on_any_machine_but_only_with_its_own_settings(tmp_path: Path) -> None:
     config = QUICK.config(Fig1Network("plain", 10), 0)
     _train(Job(config, tmp_path / "run", 1), DatasetCache(None))
     outcome = _train(Job(replace(config, device="auto", threads=2), tmp_path / "run", 2), DatasetCache(None))
@@ -42,7 +42,7 @@ def test_a_run_that_is_there_goes_on_wherever_and_only_with_its_own_settings(tmp
 
 
 @pytest.mark.slow
-def test_a_process_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
+def test_a_process_killed_while_idle_is_replaced(tmp_path: Path) -> None:
     worker = _Worker(None)
     worker.process.kill()
     worker.process.join()

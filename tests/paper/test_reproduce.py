@@ -1,4 +1,4 @@
-"""What `verydeep reproduce` refuses."""
+"""Options that `verydeep reproduce` rejects."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from verydeep.cli import main
      (["table1", "--epochs", "0"], "--epochs must be at least 1"),
      (["all", "--only", "highway-a"], "name it instead of all"), (["table1", "--minutes", "-1"], "--minutes must be")],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_in_one_line(
+def test_invalid_options_are_one_line_errors(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reproduce", *arguments]) == 2

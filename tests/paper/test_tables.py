@@ -1,4 +1,4 @@
-"""Tables 1, 2 and 3: what was published, results that survive, and what a table says of runs not at their end."""
+"""Tables 1, 2 and 3: the published numbers, resumable results, and tables of unfinished runs."""
 
 import json
 import shutil
@@ -74,7 +74,7 @@ def row(folder: Path, name: str) -> str:
     return found
 
 
-def test_a_trial_on_other_data_is_called_one_and_not_drawn_beside_published_numbers(tmp_path: Path) -> None:
+def test_a_quick_run_is_marked_and_not_compared_with_published_numbers(tmp_path: Path) -> None:
     trial = TableResult(tmp_path, NAMED["highway-a"], "fast")
     trial.start(replace(read_recipe("highway-a", "fast"), data=DataConfig("digits")))
     trial.curves = {0: curve([0.5])}
@@ -111,7 +111,7 @@ def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: 
     assert read_recipe("highway-a", "paper").epochs == 7
 
 
-def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> None:
+def test_an_epoch_counts_once_even_if_it_is_trained_again(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
     again = {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}
     for seed, epoch in ((0, 2), (0, 3), (1, 1)):
@@ -132,12 +132,12 @@ def test_an_epoch_counts_once_also_when_it_is_trained_again(tmp_path: Path) -> N
 def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1])])
     config = read_recipe("highway-a", "fast")
-    result.start(replace(config, seed=3, threads=1, device="cpu"))  # they are no settings of the recipe
+    result.start(replace(config, seed=3, threads=1, device="cpu"))  # not settings of the recipe
     with pytest.raises(UserError, match="other settings"):
         result.start(replace(config, batch_size=7))
 
 
-def test_a_row_that_goes_on_elsewhere_names_the_machine_it_ended_on(tmp_path: Path) -> None:
+def test_a_row_names_the_machine_of_its_last_epoch(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
     result.epoch(0, {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
     assert "Abacus" in row(tmp_path, "highway-a")
@@ -150,7 +150,7 @@ def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "tables" / "highway-a-fast.json"
-    made_up(file.parent, "highway-a", [curve([0.1])])  # of CIFAR-10, and wanted are the digits
+    made_up(file.parent, "highway-a", [curve([0.1])])  # on CIFAR-10, but the digits are to be trained
     before = file.read_text()
     arguments = ["--quick", "--only", "highway-a,highway-b", "--jobs", "1", "--seeds", "1", "--results", str(tmp_path)]
     for minutes in ([], ["--minutes", "0"]):
@@ -165,7 +165,7 @@ def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
 
 
 @pytest.mark.parametrize("text", ["{}", '{"config": {}, "seeds": [1]}', "[]", "{"])
-def test_a_damaged_result_is_said_in_a_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_result_is_a_one_line_error(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "highway-a-fast.json").write_text(text)
     assert main(["reproduce", "table2", "--minutes", "0", "--results", str(tmp_path)]) == 2
@@ -175,7 +175,7 @@ def test_a_damaged_result_is_said_in_a_line(text: str, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("wrong", ['"x"', "7", "null"])
-def test_an_accuracy_that_is_none_is_said_in_a_line(wrong: str, tmp_path: Path) -> None:
+def test_an_impossible_accuracy_is_an_error(wrong: str, tmp_path: Path) -> None:
     made_up(tmp_path, "highway-a", [curve([0.25])])
     file = tmp_path / "highway-a-fast.json"
     file.write_text(file.read_text().replace("0.25", wrong))
@@ -183,7 +183,7 @@ def test_an_accuracy_that_is_none_is_said_in_a_line(wrong: str, tmp_path: Path) 
         read_results(tmp_path)
 
 
-def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path: Path) -> None:
+def test_a_row_shows_best_mean_and_deviation_of_the_finished_runs(tmp_path: Path) -> None:
     ended = [curve([0.5] * 29 + [last], 60, "trained") for last in (0.994, 0.996)]
     made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
     assert row(tmp_path, "highway-mnist-16") == (
@@ -195,18 +195,18 @@ def test_a_row_says_best_mean_and_deviation_of_the_runs_that_have_ended(tmp_path
 
 
 @pytest.mark.parametrize(("last", "said"), [(0.9925, "| 99.25; 0.29 below |"), (0.9954, "| 99.54 |")])
-def test_a_row_says_when_it_falls_short_of_the_published_mean(last: float, said: str, tmp_path: Path) -> None:
+def test_a_row_says_by_how_much_it_is_below_the_published_mean(last: float, said: str, tmp_path: Path) -> None:
     made_up(tmp_path, "highway-mnist-32", [curve([0.5] * 29 + [last], status="trained")])
     assert said in row(tmp_path, "highway-mnist-32")
 
 
-def test_a_row_partly_trained_says_how_far_and_what_the_whole_costs(tmp_path: Path) -> None:
+def test_an_unfinished_row_says_how_far_it_is_and_how_long_the_recipe_takes(tmp_path: Path) -> None:
     made_up(tmp_path, "highway-a", [curve([0.5] * 11 + [0.851], seconds=468)])
     wanted = "12 of 40 epochs: 85.10; the full recipe would take 5 h 12 min per seed on this machine"
     assert f"| {wanted} | fast | 12 of 40 | 1 |" in row(tmp_path, "highway-a")
 
 
-def test_of_several_seeds_under_way_those_that_are_furthest_count(tmp_path: Path) -> None:
+def test_of_several_unfinished_seeds_the_furthest_count(tmp_path: Path) -> None:
     behind, lost = curve([0.9] * 3), curve([0.1] * 9, status="diverged")
     made_up(tmp_path, "highway-a", [behind, curve([0.5] * 4), curve([0.7] * 4), lost])
     wanted = "4 of 40 epochs: 70.00 (60.00 ± 14.14); the full recipe would take 40 min per seed on this machine"
@@ -231,7 +231,7 @@ def test_a_result_of_a_recipe_that_was_changed_says_so(tmp_path: Path) -> None:
     assert "| fast, since changed | 40 |" in row(tmp_path, "highway-a")
 
 
-def test_recipes_that_were_replaced_say_what_they_reached_and_how_they_differed(tmp_path: Path) -> None:
+def test_replaced_recipes_show_their_accuracy_and_their_settings(tmp_path: Path) -> None:
     assert replaced_recipes(tmp_path / "replaced") == []
     result = made_up(tmp_path / "replaced" / "1", "highway-a", [curve([0.5] * 39 + [0.88], status="trained")])
     assert result.config is not None
@@ -260,7 +260,7 @@ def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
     assert AUTHOR_LOGS[name][201] == 90.38
 
 
-def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> None:
+def test_the_time_left_is_estimated_from_multiply_adds(tmp_path: Path) -> None:
     rows = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
     study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
     assert study.time_left() == "no epoch trained yet"
@@ -269,7 +269,7 @@ def test_what_is_left_is_estimated_by_the_networks_products(tmp_path: Path) -> N
     study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
     assert [(task.row.name, task.epochs) for task in study.schedule.tasks()] == [("highway-a", 40), ("highway-b", 40)]
     told = study.time_left()
-    assert int(told.split(" h ")[0]) >= 2  # Highway B has some ten times the products
+    assert int(told.split(" h ")[0]) >= 2  # Highway B has about ten times the multiply-adds
     made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
     ran(tmp_path, "highway-b", 10)
     said = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).time_left()
@@ -281,7 +281,7 @@ def test_seeds_are_a_number_or_a_list(text: str | None, seeds: tuple[int, ...] |
     assert read_seeds(text) == seeds
 
 
-def test_rows_are_chosen_by_name() -> None:
+def test_rows_are_selected_by_name() -> None:
     assert [row.name for row in selected_rows(("table1",))] == ["highway-mnist-16", "highway-mnist-32"]
     assert selected_rows(("table2",), "highway-a") == (NAMED["highway-a"],)
     assert {row.table for row in TABLE_ROWS} == set(TABLES)
@@ -318,7 +318,7 @@ def test_the_page_of_results_is_what_the_results_say() -> None:
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
 
 
-def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_path: Path) -> None:
+def test_the_page_in_docs_is_written_only_from_results_and_never_over_another(tmp_path: Path) -> None:
     results, other, page = tmp_path / "results", tmp_path / "try", tmp_path / "docs" / "results.md"
     assert page_path(results) == results / "results.md"
     page.parent.mkdir()
@@ -332,7 +332,7 @@ def test_the_page_in_docs_is_written_only_from_results_and_only_over_itself(tmp_
 
 
 @pytest.mark.slow
-def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
+def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def reproduce(folder: str, *options: str) -> tuple[str, list[Any]]:
@@ -355,7 +355,7 @@ def test_a_table_trained_in_pieces_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.slow
-def test_an_epoch_that_a_lost_run_trains_again_is_shown_and_kept_once(
+def test_an_epoch_that_a_lost_run_trains_again_is_shown_but_recorded_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
@@ -422,7 +422,7 @@ def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None
     assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
 
 
-def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
+def test_a_diverged_teacher_is_reported_and_does_not_stop_other_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     teacher = tmp_path / "runs" / "tables" / "maxout-fast" / "seed-0"
@@ -436,7 +436,7 @@ def test_a_teacher_that_diverged_is_said_and_costs_the_other_rows_nothing(
 
 
 @pytest.mark.slow
-def test_a_seed_stopped_after_its_last_epoch_is_settled_the_next_time(
+def test_a_seed_stopped_after_its_last_epoch_gets_its_status_the_next_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]

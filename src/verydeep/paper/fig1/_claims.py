@@ -17,19 +17,19 @@ class PaperClaim:
 
     Attributes:
         paper: What the paper says.
-        found: What was measured.
+        measured: What we measured.
         holds: Whether the two agree; None while networks are missing.
     """
 
     paper: str
-    found: str = "not yet run"
+    measured: str = "not yet run"
     holds: bool | None = None
 
 
 def claims(rows: Sequence[Fig1Row]) -> list[PaperClaim]:
     """Check each claim against the losses of the best settings."""
-    found = {row.network: row for row in rows if row.best is not None}
-    plain, highway = ([found.get(f"{family}-{depth}") for depth in DEPTHS] for family in ("plain", "highway"))
+    trained = {row.network: row for row in rows if row.best is not None}
+    plain, highway = ([trained.get(f"{family}-{depth}") for depth in DEPTHS] for family in ("plain", "highway"))
     return [_shallow(plain[:2]), _degrade(plain), _deep(highway), _hundredfold(rows), _faster(plain, highway)]
 
 

@@ -42,18 +42,19 @@ class OpenLayers:
         return f"{self.low:g} to {self.high:g}" if math.isfinite(self.high) else f"{self.low:g} and more"
 
 
-def gate_biases(found: Sequence[Fig1Results], epochs: int) -> dict[int, list[tuple[float, float]]]:
+def gate_biases(results: Sequence[Fig1Results], epochs: int) -> dict[int, list[tuple[float, float]]]:
     """By depth, gate bias and loss after `epochs` of all highway settings that did not diverge, best first."""
     return {
         result.network.depth: [(bias, loss) for bias, loss in _ranked(result, epochs) if math.isfinite(loss)]
-        for result in found
+        for result in results
         if result.network.family == "highway" and result.trials
     }
 
 
-def open_layers(found: Sequence[Fig1Results], epochs: int) -> list[OpenLayers]:
+def open_layers(results: Sequence[Fig1Results], epochs: int) -> list[OpenLayers]:
     """Group settings by how many layers start open; the best third is that after the `epochs` all were trained."""
-    networks = {result.network.depth: _ranked(result, epochs) for result in found if result.network.family == "highway"}
+    highways = [result for result in results if result.network.family == "highway"]
+    networks = {result.network.depth: _ranked(result, epochs) for result in highways}
     rows = []
     for low, high in pairwise(_BOUNDS):
         row = OpenLayers(low, high, {}, {})

@@ -31,9 +31,9 @@ class Influence:
     gate_bias: tuple[float, float, float] | None
 
 
-def influences(found: Sequence[Fig1Results], epochs: int) -> list[Influence]:
+def influences(results: Sequence[Fig1Results], epochs: int) -> list[Influence]:
     """Analyse every network with trials; settings are ranked by their loss after the `epochs` all were trained."""
-    return [_influence(result, epochs) for result in found if best_trials(result)]
+    return [_influence(result, epochs) for result in results if best_trials(result)]
 
 
 def _influence(result: Fig1Results, epochs: int) -> Influence:

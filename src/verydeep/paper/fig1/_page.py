@@ -13,21 +13,21 @@ from verydeep.paper.fig1._results import Fig1Results
 from verydeep.paper.fig1._summary import TOP, Fig1Row, describe_protocol, fig1_rows
 
 
-def fig1_page(found: Sequence[Fig1Results], protocol: Protocol) -> str:
+def fig1_page(results: Sequence[Fig1Results], protocol: Protocol) -> str:
     """The page, in Markdown."""
-    rows, first = fig1_rows(found, protocol), protocol.stages[0].epochs
-    by_openness = open_layers(found, first)
+    rows, first = fig1_rows(results, protocol), protocol.stages[0].epochs
+    by_openness = open_layers(results, first)
     return render_markdown(
         "fig1.md",
         data=protocol.data,
         protocol=describe_protocol(protocol.stages),
-        hours=sum(trial.seconds for result in found for trial in result.trials.values()) / 3600,
+        hours=sum(trial.seconds for result in results for trial in result.trials.values()) / 3600,
         rows=rows,
         top=TOP,
         claims=claims(rows),
-        epochs_left=sum(epochs_left(result.trials, protocol) for result in found),
+        epochs_left=sum(epochs_left(result.trials, protocol) for result in results),
         first_epochs=first,
-        influences=influences(found, first),
+        influences=influences(results, first),
         open_layers=by_openness,
         recommended=recommended_gate_bias(by_openness),
         suggest_gate_bias=suggest_gate_bias,

@@ -65,7 +65,7 @@ class Fig1Results:
     def add(self, trial: int, status: str, metrics: list[dict[str, Any]]) -> None:
         """Record a trial as far as it is trained."""
         lines = [line for line in metrics if line.get("train_loss") is not None]
-        found = Fig1Trial(
+        record = Fig1Trial(
             trial,
             settings_of(self.network, trial),
             status,
@@ -75,8 +75,8 @@ class Fig1Results:
         )
         if not self.file.exists():
             write_atomic(self.file, json.dumps(self.head | {"environment": environment()}) + "\n")
-        self._append(json.dumps(vars(found)) + "\n")
-        self.trials[trial] = found
+        self._append(json.dumps(vars(record)) + "\n")
+        self.trials[trial] = record
 
     def _lines(self) -> list[dict[str, Any]]:
         if not self.file.exists():

@@ -40,15 +40,15 @@ class Fig1:
 
     def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None) -> Iterator[tuple[Fig1Task, str]]:
         """Train; yields each trial as it ends, with a line on its result and on the time left."""
-        with ExitStack() as held:
+        with ExitStack() as locks:
             for network in self.networks:
                 busy = f"{network.name} is being trained by another process"
-                held.enter_context(exclusive_lock(self.runs / f"{network.name}.lock", busy, wait=False))
-            found = {result.network: result for result in self.read()}
+                locks.enter_context(exclusive_lock(self.runs / f"{network.name}.lock", busy, wait=False))
+            results = {result.network: result for result in self.read()}
             taken: dict[Path, Fig1Task] = {}
 
             def next_job() -> Job | None:
-                task = next(open_tasks(list(found.values()), self.protocol, taken.values()), None)
+                task = next(open_tasks(list(results.values()), self.protocol, taken.values()), None)
                 if task is None:
                     return None
                 path = self._path(task)
@@ -58,14 +58,14 @@ class Fig1:
             for job, outcome in train_jobs(next_job, self.workers, root, interrupt, seconds):
                 task = taken.pop(job.path)
                 if outcome.status != "killed":
-                    found[task.network].add(task.trial, outcome.status, outcome.metrics)
-                    self._tidy(found[task.network], task)
-                yield task, _message(task, outcome) + f"; {self.time_left(list(found.values()))}"
+                    results[task.network].add(task.trial, outcome.status, outcome.metrics)
+                    self._tidy(results[task.network], task)
+                yield task, _message(task, outcome) + f"; {self.time_left(list(results.values()))}"
 
-    def time_left(self, found: list[Fig1Results]) -> str:
+    def time_left(self, results: list[Fig1Results]) -> str:
         """The time left, and what it would be without halving, estimated from the epochs trained so far."""
         protocols = (self.protocol, without_halving(self.protocol))
-        costs = [estimate(found, protocol, self.workers) for protocol in protocols]
+        costs = [estimate(results, protocol, self.workers) for protocol in protocols]
         rest, whole = (None if cost is None else format_duration(cost) for cost in costs)
         return (
             "no epoch trained yet" if rest is None else f"{rest} left on {self.workers} cores ({whole} with --strict)"
@@ -89,15 +89,15 @@ def epoch_seconds(result: Fig1Results) -> float | None:
     return median(times) if longest else None
 
 
-def estimate(found: list[Fig1Results], protocol: Protocol, workers: int) -> float | None:
+def estimate(results: list[Fig1Results], protocol: Protocol, workers: int) -> float | None:
     """Seconds that the rest of a protocol takes; an untrained network is estimated from its depth."""
-    known = {result.network: seconds for result in found if (seconds := epoch_seconds(result)) is not None}
+    known = {result.network: seconds for result in results if (seconds := epoch_seconds(result)) is not None}
     if not known:
         return None
     layer = median(seconds / network.depth for network, seconds in known.items())
     total = sum(
         epochs_left(result.trials, protocol) * known.get(result.network, layer * result.network.depth)
-        for result in found
+        for result in results
     )
     return total / workers
 

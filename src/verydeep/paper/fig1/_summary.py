@@ -53,9 +53,9 @@ def best_trials(result: Fig1Results, count: int = TOP) -> list[Fig1Trial]:
     return sorted(learnt, key=lambda trial: (trial.best(), trial.trial))[:count]
 
 
-def fig1_rows(found: Sequence[Fig1Results], protocol: Protocol) -> list[Fig1Row]:
+def fig1_rows(results: Sequence[Fig1Results], protocol: Protocol) -> list[Fig1Row]:
     """A row per network, including those not trained yet."""
-    return [_row(result, protocol) for result in found]
+    return [_row(result, protocol) for result in results]
 
 
 def _row(result: Fig1Results, protocol: Protocol) -> Fig1Row:
@@ -97,15 +97,15 @@ def loss_ratio(rows: Sequence[Fig1Row], depth: int = DEPTHS[-1]) -> float | None
     return plain / highway if plain is not None and highway else None
 
 
-def best_curves(found: Sequence[Fig1Results]) -> dict[str, list[float]]:
+def best_curves(results: Sequence[Fig1Results]) -> dict[str, list[float]]:
     """The left panel: loss per epoch of each network's best trial."""
-    return {result.network.name: list(best[0].train_loss) for result in found if (best := best_trials(result, 1))}
+    return {result.network.name: list(best[0].train_loss) for result in results if (best := best_trials(result, 1))}
 
 
-def mean_curves(found: Sequence[Fig1Results]) -> dict[str, list[float]]:
+def mean_curves(results: Sequence[Fig1Results]) -> dict[str, list[float]]:
     """The right panel: mean loss per epoch of the ten best trials, as far as all of them are trained."""
     curves = {}
-    for result in found:
+    for result in results:
         if best := best_trials(result):
             curves[result.network.name] = [mean(losses) for losses in zip(*(t.train_loss for t in best), strict=False)]
     return curves
