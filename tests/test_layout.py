@@ -105,3 +105,50 @@ def test_the_readme_names_the_commands_that_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
     named = set(re.findall(r"make ([a-z-]+)", (ROOT / "README.md").read_text()))
     assert {"demo", "test"} <= named <= targets
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`((?:src/|tests/|benchmarks/|[a-z]+/)[\w/.-]*(?:\.py|/))`", text))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not ((ROOT / name).exists() or (SOURCE / name).exists())] == []
+
+
+def test_contributing_lists_every_package_and_no_other() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| package |")[2].partition("\n\n")[0]
+    named = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(named) == sorted(FLOOR)
+    assert [FLOOR[name] for name in named] == sorted((FLOOR[name] for name in named), reverse=True)
+
+
+def test_files_are_private_and_folders_are_not() -> None:
+    public = {"functional.py", "cpu.py", "errors.py", "files.py", "lock.py", "processes.py", "redact.py"}
+    wrong = [path for path in FILES if not path.name.startswith("_") and path.name not in public]
+    assert wrong + [path.parent for path in FILES if path.parent.name.startswith("_")] == []
+
+
+def test_packages_import_each_other_by_public_names() -> None:
+    private = re.compile(r"^\s*from verydeep\.(\w+)\.[\w.]*_\w* import|^\s*from verydeep\.(\w+) import _", flags=re.M)
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {found[0].strip()}"
+        for path in FILES
+        for found in private.finditer(path.read_text())
+        if (found[1] or found[2]) != package(path)
+    ]
+    assert wrong == []
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    short = [
+        path
+        for path in SOURCE.rglob("__init__.py")
+        if len((ast.get_docstring(ast.parse(path.read_text())) or "").split()) < 20
+    ]
+    assert short == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    names = [
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -15,8 +15,8 @@ from verydeep.paper import (
     Fig1Results,
     Fig1Task,
     Fig1Trial,
+    HalvingStage,
     Protocol,
-    Stage,
     eliminated,
     epochs_left,
     estimate,
@@ -35,7 +35,7 @@ from verydeep.paper import (
 )
 from verydeep.training import Run
 
-SMALL = Protocol((Stage(1, 6), Stage(3, 3), Stage(5, 1)), "digits")
+SMALL = Protocol((HalvingStage(1, 6), HalvingStage(3, 3), HalvingStage(5, 1)), "digits")
 HIGHWAY, PLAIN = Fig1Network("highway", 10), Fig1Network("plain", 10)
 
 
@@ -78,8 +78,8 @@ def test_both_families_search_the_same_ranges_and_are_given_the_same_draws() -> 
 
 
 def test_the_protocol_trains_a_hundred_settings_and_the_last_ten_to_a_hundred_epochs() -> None:
-    assert HALVING.stages == (Stage(2, 100), Stage(10, 33), Stage(100, 10))
-    assert without_halving(HALVING).stages == (Stage(100, 100),)
+    assert HALVING.stages == (HalvingStage(2, 100), HalvingStage(10, 33), HalvingStage(100, 10))
+    assert without_halving(HALVING).stages == (HalvingStage(100, 100),)
     assert epochs_left({}, HALVING) == 100 * 2 + 33 * 8 + 10 * 90
     assert epochs_left({}, without_halving(HALVING)) == 10_000
 

@@ -55,7 +55,7 @@ NETWORKS = tuple(Fig1Network(family, depth) for depth in DEPTHS for family in ("
 
 
 @dataclass(frozen=True)
-class Stage:
+class HalvingStage:
     """A stage of successive halving.
 
     Attributes:
@@ -71,7 +71,7 @@ class Stage:
 class Protocol:
     """The stages of training, and the dataset."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[HalvingStage, ...]
     data: str = "mnist"
 
     @property
@@ -107,13 +107,13 @@ def settings_of(network: Fig1Network, trial: int) -> Settings:
     return draw(network.space, SEED, trial)
 
 
-HALVING = Protocol((Stage(2, 100), Stage(10, 33), Stage(100, 10)))
-QUICK = Protocol((Stage(1, 4), Stage(2, 2), Stage(3, 1)), "digits")
+HALVING = Protocol((HalvingStage(2, 100), HalvingStage(10, 33), HalvingStage(100, 10)))
+QUICK = Protocol((HalvingStage(1, 4), HalvingStage(2, 2), HalvingStage(3, 1)), "digits")
 
 
 def without_halving(protocol: Protocol) -> Protocol:
     """Train every setting to the full length."""
-    return replace(protocol, stages=(Stage(protocol.epochs, protocol.settings),))
+    return replace(protocol, stages=(HalvingStage(protocol.epochs, protocol.settings),))
 
 
 def selected_networks(only: str | None) -> tuple[Fig1Network, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from verydeep.paper.fig1._protocol import DEPTHS, Protocol, Stage
+from verydeep.paper.fig1._protocol import DEPTHS, HalvingStage, Protocol
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.paper.fig1._study import epoch_seconds
 
@@ -111,7 +111,7 @@ def mean_curves(results: Sequence[Fig1Results]) -> dict[str, list[float]]:
     return curves
 
 
-def describe_protocol(stages: Sequence[Stage]) -> str:
+def describe_protocol(stages: Sequence[HalvingStage]) -> str:
     """Describe the stages in words."""
     first, *rest = stages
     text = f"{first.settings} settings for {first.epochs} epochs"
