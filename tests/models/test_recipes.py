@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from verydeep.models import Conv, Dense, Dropout, Highways, Pool, create_model
+from verydeep.paper import read_recipe
 
 NINE = (3, 1, 3, 1, 3, 1, 3, 1, 3)
 TRUNK = (
@@ -51,6 +52,14 @@ def test_layers_are_those_of_the_recipe(name: str) -> None:
 def test_classifiers_start_as_the_authors_did(name: str) -> None:
     weights = torch.cat([create_model(name).get_parameter("classifier.weight").flatten() for _ in range(10)])
     assert weights.std().item() == pytest.approx(CLASSIFIER[name], rel=0.1)
+
+
+def test_the_cifar100_classifier_starts_from_he_s_variance() -> None:
+    config = read_recipe("highway-19-nin-cifar100", "paper").model
+    assert config.classifier_std == pytest.approx(math.sqrt(2 / 100), abs=1e-4)
+    weight = create_model(config.name, classes=100, **config.overrides()).get_parameter("classifier.weight")
+    assert weight.std().item() == pytest.approx(math.sqrt(2 / 100), rel=0.05)
+    assert read_recipe("highway-19-nin-cifar100", "fast").model.classifier_std == config.classifier_std
 
 
 def test_all_convolutions_start_with_he_s_variance() -> None:

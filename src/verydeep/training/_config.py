@@ -31,6 +31,7 @@ class ModelConfig:
         carry: Coupled or independent carry gates.
         blocks: Number of blocks per stage of a residual network.
         dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
+        classifier_std: Standard deviation of the initial weights of a convolutional network's classifier.
     """
 
     name: str = "highway-mlp"
@@ -41,6 +42,7 @@ class ModelConfig:
     carry: Literal["coupled", "independent"] | None = None
     blocks: int | None = None
     dropout: float | None = None
+    classifier_std: float | None = None
 
     def overrides(self) -> dict[str, Any]:
         """The settings that were given, for `create_model`."""
