@@ -220,11 +220,11 @@ def test_a_network_of_fifty_by_fifty_and_one_of_a_thousand_layers_stay_small(tra
 
 
 def test_cells_that_stand_for_several_are_their_mean() -> None:
-    from verydeep.report.html._heat_maps import shrink
+    from verydeep.report.html._heat_maps import block_means
 
     values = np.arange(12, dtype=float).reshape(1, 3, 4)
     values[0, 2, 3] = np.nan
-    np.testing.assert_array_equal(shrink(values, (2, 2))[0], [[2.5, 4.5], [8.5, 10]])
+    np.testing.assert_array_equal(block_means(values, (2, 2))[0], [[2.5, 4.5], [8.5, 10]])
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(trained: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from verydeep.cli.commands._reproduce import Reproduce
     from verydeep.paper import TableResult, Tables
-    from verydeep.report import Network
+    from verydeep.report import TableCurves
     from verydeep.training import Interrupt
 
 _MOST_SEEDS = 1000
@@ -91,9 +91,9 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
     print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
-def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
+def panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:
     """What is drawn of a table."""
-    from verydeep.report import Network
+    from verydeep.report import TableCurves
 
     networks = []
     for result in found:
@@ -101,5 +101,5 @@ def panel(table: str, found: Sequence[TableResult]) -> list[Network]:
             lines = [curve.metrics for curve in result.curves.values()]
             curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
             published = None if result.is_quick_run else result.row.accuracy
-            networks.append(Network(f"{result.row.name}, {result.recipe}", curves, published))
+            networks.append(TableCurves(f"{result.row.name}, {result.recipe}", curves, published))
     return networks

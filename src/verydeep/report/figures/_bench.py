@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from verydeep.report.figures._theme import Look, Theme, drawn
+from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 _NAMES = {"eager": "eager PyTorch", "compiled": "torch.compile", "jax": "JAX"}
 
@@ -22,17 +22,17 @@ def plot_bench(results: dict[str, dict[str, Any]], path: Path, theme: Theme = "l
     """
     rows = {name: result["times"] for name, result in results.items() if "times" in result}
     depths = sorted((row for row in results.values() if "us_per_layer" in row), key=lambda row: row["depth"])
-    with drawn(path, 11, 4 + 0.22 * len(rows), theme) as (figure, look):
+    with saved_figure(path, 11, 4 + 0.22 * len(rows), theme) as (figure, palette):
         grid = figure.add_gridspec(2, 2, width_ratios=(2, 1))
-        _ratios(figure.add_subplot(grid[:, 0]), rows, look)
-        _against_depth(figure.add_subplot(grid[0, 1]), depths, "us_per_layer", "microseconds per layer", look)
-        _against_depth(figure.add_subplot(grid[1, 1]), depths, "megabytes", "peak memory, MB", look)
+        _ratios(figure.add_subplot(grid[:, 0]), rows, palette)
+        _against_depth(figure.add_subplot(grid[0, 1]), depths, "us_per_layer", "microseconds per layer", palette)
+        _against_depth(figure.add_subplot(grid[1, 1]), depths, "megabytes", "peak memory, MB", palette)
     return figure
 
 
-def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], look: Look) -> None:
-    axes.axvline(1, color=look.colours[0], label="ours")
-    for colour, (key, label) in zip(look.colours[1:], _NAMES.items(), strict=False):
+def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], palette: Palette) -> None:
+    axes.axvline(1, color=palette.colours[0], label="ours")
+    for colour, (key, label) in zip(palette.colours[1:], _NAMES.items(), strict=False):
         points = [(times[key], place) for place, times in enumerate(rows.values()) if key in times]
         for times, place in points:  # the quartiles of turns, which may lie on one side of the ratio of minima
             low, _, high = times["ratio_quartiles"]
@@ -49,8 +49,8 @@ def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], look: Look) -> None:
     axes.legend(frameon=False)
 
 
-def _against_depth(axes: Axes, depths: list[dict[str, Any]], key: str, label: str, look: Look) -> None:
-    for colour, recompute in zip(look.colours, (False, True), strict=False):
+def _against_depth(axes: Axes, depths: list[dict[str, Any]], key: str, label: str, palette: Palette) -> None:
+    for colour, recompute in zip(palette.colours, (False, True), strict=False):
         points = [(row["depth"], row[key]) for row in depths if row["recompute"] == recompute]
         if points:
             name = "computed again" if recompute else "all kept"

@@ -7,7 +7,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._theme import Theme, saved_figure
 from verydeep.training import Confusion
 
 _NUMBERED = 25  # with more classes, counts in cells could not be read
@@ -29,7 +29,7 @@ def plot_confusion(confusion: Confusion, path: Path, title: str = "", theme: The
     side = min(max(0.45 * classes, 3.5), 14.0)
     # cividis is perceptually uniform and looks alike with every kind of colour blindness; the power shows few mistakes
     scale = PowerNorm(0.4, 0, 1)
-    with drawn(path, side + 2, side + 1, theme) as (figure, _):
+    with saved_figure(path, side + 2, side + 1, theme) as (figure, _):
         axes = figure.add_subplot()
         image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
         _name_classes(axes, confusion.classes, side)

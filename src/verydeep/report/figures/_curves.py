@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError, unknown
-from verydeep.report.figures._axes import name_curves, plain_axes
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._theme import Theme, saved_figure
 
 _LABELS = {
     "lr": "learning rate",
@@ -43,12 +43,12 @@ def plot_curves(
         theme: On white or on black.
     """
     points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
-    with drawn(path, 7, 4.5, theme) as (figure, look):
+    with saved_figure(path, 7, 4.5, theme) as (figure, palette):
         axes = figure.add_subplot()
         for number, (name, found) in enumerate(points.items()):
-            style = _STYLES[number // len(look.colours) % len(_STYLES)]
+            style = _STYLES[number // len(palette.colours) % len(_STYLES)]
             marker = "o" if len(found) == 1 else ""
-            line = axes.plot(*zip(*found, strict=True), style, color=look.colours[number % len(look.colours)])
+            line = axes.plot(*zip(*found, strict=True), style, color=palette.colours[number % len(palette.colours)])
             line[0].set(label=name, linewidth=1.8, marker=marker)
         _describe(axes, metric, log)
     return figure
@@ -61,8 +61,8 @@ def _describe(axes: Axes, metric: str, log: bool) -> None:
     elif metric.endswith("accuracy"):
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_axes(axes)
-    name_curves(axes)
+    style_axes(axes)
+    add_legend(axes)
 
 
 def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:

@@ -11,14 +11,27 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.analysis import DepthUsage, LesionStudy, PairLesion
-from verydeep.report.figures._axes import Array, colour_bar, heat, name_curves, named, numbers, plain_axes
-from verydeep.report.figures._gates import reach
-from verydeep.report.figures._theme import Look, Theme, drawn
+from verydeep.report.figures._axes import (
+    Array,
+    add_colour_bar,
+    add_legend,
+    draw_heat_map,
+    layer_ticks,
+    style_axes,
+    with_names,
+)
+from verydeep.report.figures._gates import largest_deviation
+from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 Metric = Literal["error", "loss"]
 _LABELS = {"error": "error", "loss": "mean cross-entropy"}
-SETS = {"train": "training set", "valid": "validation set", "test": "test set"}
+_SPLIT_NAMES = {"train": "training set", "valid": "validation set", "test": "test set"}
 _DOTS = 120  # with more layers, dots on the curve would run together
+
+
+def split_name(split: str) -> str:
+    """Name a split of the run's data in full; the name of other data stays as it is."""
+    return _SPLIT_NAMES.get(split, split)
 
 
 def plot_lesions(
@@ -37,30 +50,32 @@ def plot_lesions(
         log: Whether its axis is logarithmic.
         theme: On white or on black.
     """
-    networks = named(lesions)
-    with drawn(path, 1.2 + 5.0 * len(networks), 4.0, theme) as (figure, look):
+    networks = with_names(lesions)
+    with saved_figure(path, 1.2 + 5.0 * len(networks), 4.0, theme) as (figure, palette):
         panels = figure.subplots(1, len(networks), squeeze=False)[0]
         for axes, (name, study) in zip(panels, networks, strict=True):
-            _draw_study(axes, study, metric, look)
+            _draw_study(axes, study, metric, palette)
             axes.set_title(name, parse_math=False)
             _scale(axes, metric, log)
     return figure
 
 
-def _draw_study(axes: Axes, study: LesionStudy, metric: Metric, look: Look) -> None:
+def _draw_study(axes: Axes, study: LesionStudy, metric: Metric, palette: Palette) -> None:
     count = len(study.layers)
     marker = "o" if count <= _DOTS else ""
     values: Array = getattr(study, metric)
-    axes.plot(range(1, count + 1), values, color=look.colours[0], marker=marker, markersize=4, label="one layer closed")
+    axes.plot(
+        range(1, count + 1), values, color=palette.colours[0], marker=marker, markersize=4, label="one layer closed"
+    )
     baseline = getattr(study.baseline, metric)
-    axes.axhline(baseline, color=look.colours[1], linestyle="--", linewidth=1.5, label="nothing closed")
-    axes.set(xlabel="lesioned layer", xticks=numbers(count))
-    axes.set_ylabel(f"{_LABELS[metric]}, {SETS.get(study.split, study.split)}", parse_math=False)
+    axes.axhline(baseline, color=palette.colours[1], linestyle="--", linewidth=1.5, label="nothing closed")
+    axes.set(xlabel="lesioned layer", xticks=layer_ticks(count))
+    axes.set_ylabel(f"{_LABELS[metric]}, {split_name(study.split)}", parse_math=False)
 
 
 def _scale(axes: Axes, metric: Metric, log: bool) -> None:
-    plain_axes(axes)
-    name_curves(axes)
+    style_axes(axes)
+    add_legend(axes)
     if log:
         axes.set_yscale("log")
     if metric == "error":
@@ -79,14 +94,14 @@ def plot_pair_lesions(pairs: PairLesion, path: Path, metric: Metric = "error", t
     values: Array = getattr(pairs, metric)
     more = interaction(values, getattr(pairs.baseline, metric))
     percent = PercentFormatter(1) if metric == "error" else None
-    where = SETS.get(pairs.split, pairs.split)
-    with drawn(path, 10.5, 6.2, theme) as (figure, look):
+    where = split_name(pairs.split)
+    with saved_figure(path, 10.5, 6.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2)
-        image = heat(left, values, look, Normalize(), look.sequential)
-        colour_bar(left, image, f"{_LABELS[metric]}, {where}", style=percent)
+        image = draw_heat_map(left, values, palette, Normalize(), palette.sequential)
+        add_colour_bar(left, image, f"{_LABELS[metric]}, {where}", style=percent)
         left.set(title="two layers closed", xlabel="layer", ylabel="layer")
-        image = heat(right, more, look, CenteredNorm(0, reach(more)), look.diverging)
-        colour_bar(right, image, "more (or less) than both alone add up to", style=percent)
+        image = draw_heat_map(right, more, palette, CenteredNorm(0, largest_deviation(more)), palette.diverging)
+        add_colour_bar(right, image, "more (or less) than both alone add up to", style=percent)
         right.set(title="what the two have in common", xlabel="layer")
         for axes in (left, right):
             axes.set_box_aspect(1)
@@ -111,34 +126,34 @@ def plot_depth_usage(usage: DepthUsage, path: Path, theme: Theme = "light") -> F
     """
     accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
     remaining = total - np.arange(len(accuracy))
-    with drawn(path, 7.5, 5, theme) as (figure, look):
+    with saved_figure(path, 7.5, 5, theme) as (figure, palette):
         axes, strip = figure.subplots(2, 1, height_ratios=(10, 1))
-        axes.plot(remaining, accuracy, color=look.colours[0], marker="o" if total <= _DOTS else "", markersize=4)
-        _mark_choice(axes, usage, look)
-        axes.set(xlabel="layers kept", ylabel=f"accuracy, {SETS.get(usage.greedy.split, usage.greedy.split)}")
+        axes.plot(remaining, accuracy, color=palette.colours[0], marker="o" if total <= _DOTS else "", markersize=4)
+        _draw_choice(axes, usage, palette)
+        axes.set(xlabel="layers kept", ylabel=f"accuracy, {split_name(usage.greedy.split)}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(PercentFormatter(1))
-        plain_axes(axes)
-        name_curves(axes, "lower right")
-        _draw_strip(strip, usage, look)
+        style_axes(axes)
+        add_legend(axes, "lower right")
+        _draw_strip(strip, usage, palette)
     return figure
 
 
-def _mark_choice(axes: Axes, usage: DepthUsage, look: Look) -> None:
+def _draw_choice(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
     accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
     lowest = accuracy[0] - usage.tolerance
-    axes.axhspan(lowest, accuracy[0], color=look.colours[2], alpha=0.3, linewidth=0)
+    axes.axhspan(lowest, accuracy[0], color=palette.colours[2], alpha=0.3, linewidth=0)
     label = f"lowest accuracy allowed: {usage.tolerance:.2%} below all {total} layers"
-    axes.axhline(lowest, color=look.colours[2], linestyle="--", linewidth=1.2, label=label)
+    axes.axhline(lowest, color=palette.colours[2], linestyle="--", linewidth=1.2, label=label)
     chosen = accuracy[total - len(usage.kept)]
     label = f"{len(usage.kept)} of {total} layers: {chosen:.2%}"
-    axes.plot([len(usage.kept)], [chosen], "D", color=look.colours[1], markersize=9, label=label)
+    axes.plot([len(usage.kept)], [chosen], "D", color=palette.colours[1], markersize=9, label=label)
 
 
-def _draw_strip(axes: Axes, usage: DepthUsage, look: Look) -> None:
+def _draw_strip(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
     total = len(usage.greedy.layers)
-    for layers, colour in ((usage.kept, look.colours[0]), (usage.idle, look.faint)):
+    for layers, colour in ((usage.kept, palette.colours[0]), (usage.idle, palette.faint)):
         axes.bar([layer + 1 for layer in layers], 1, width=0.9 if total <= _DOTS else 1.0, color=colour)
-    axes.set(xlim=(0.5, total + 0.5), ylim=(0, 1), yticks=[], xticks=numbers(total))
+    axes.set(xlim=(0.5, total + 0.5), ylim=(0, 1), yticks=[], xticks=layer_ticks(total))
     axes.set_xlabel("layer (coloured: kept, grey: idle)")
     axes.spines[:].set_visible(False)

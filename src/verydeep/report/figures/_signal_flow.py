@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from verydeep.analysis import SignalFlow
-from verydeep.report.figures._axes import Array, name_curves, numbers, plain_axes
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._axes import Array, add_legend, layer_ticks, style_axes
+from verydeep.report.figures._theme import Theme, saved_figure
 
 _STYLES = ("--", "-", ":", "-.")
 
@@ -24,19 +24,19 @@ def plot_signal_flow(flows: Sequence[SignalFlow], path: Path, theme: Theme = "li
         theme: On white or on black.
     """
     styles = curve_styles([flow.name for flow in flows])
-    with drawn(path, 11, 4.2, theme) as (figure, look):
+    with saved_figure(path, 11, 4.2, theme) as (figure, palette):
         panels = figure.subplots(1, 2)
         for axes, kind in zip(panels, ("activation", "gradient"), strict=True):
             for flow, (colour, line) in zip(flows, styles, strict=True):
                 values = positive(getattr(flow, kind))
-                hue, style = look.colours[colour % len(look.colours)], _STYLES[line % len(_STYLES)]
+                hue, style = palette.colours[colour % len(palette.colours)], _STYLES[line % len(_STYLES)]
                 axes.plot(range(1, len(values) + 1), values, style, color=hue, label=flow.name)
             longest = max((len(flow.layers) for flow in flows), default=1)
-            axes.set(yscale="log", xlabel="layer", xticks=numbers(longest))
-            plain_axes(axes)
+            axes.set(yscale="log", xlabel="layer", xticks=layer_ticks(longest))
+            style_axes(axes)
         panels[0].set(title="activations, forward", ylabel="root mean square of the layer's output")
         panels[1].set(title="gradients, backward", ylabel="root mean square of the loss's gradient")
-        name_curves(panels[0])
+        add_legend(panels[0])
     return figure
 
 

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from verydeep.report.figures._axes import name_curves, plain_axes
-from verydeep.report.figures._theme import Look, Theme, drawn
+from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 
 @dataclass(frozen=True)
-class Network:
+class TableCurves:
     """What is drawn in one colour.
 
     Attributes:
@@ -27,7 +27,7 @@ class Network:
     published: float | None
 
 
-def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, theme: Theme = "light") -> Figure:
+def plot_tables(panels: Sequence[tuple[str, Sequence[TableCurves]]], path: Path, theme: Theme = "light") -> Figure:
     """Draw a panel for each table.
 
     Args:
@@ -35,33 +35,33 @@ def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, the
         path: The picture, by its suffix PNG, SVG or PDF.
         theme: On white or on black.
     """
-    with drawn(path, 5 * len(panels), 4.2, theme) as (figure, look):
+    with saved_figure(path, 5 * len(panels), 4.2, theme) as (figure, palette):
         for axes, (title, networks) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _draw(axes, networks, look)
+            _draw(axes, networks, palette)
             axes.set(title=title, xlabel="epoch", ylabel="accuracy, test set")
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
-            plain_axes(axes)
+            style_axes(axes)
             if networks:
-                name_curves(axes)
+                add_legend(axes)
             else:
-                axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=look.ink)
+                axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=palette.ink)
     return figure
 
 
-def _draw(axes: Axes, networks: Sequence[Network], look: Look) -> None:
+def _draw(axes: Axes, networks: Sequence[TableCurves], palette: Palette) -> None:
     for number, network in enumerate(networks):
-        colour = look.colours[number % len(look.colours)]
+        colour = palette.colours[number % len(palette.colours)]
         for seed, curve in enumerate(network.curves):
-            style = "-" if number < len(look.colours) else "-."
+            style = "-" if number < len(palette.colours) else "-."
             line = axes.plot(range(1, len(curve) + 1), curve, style, color=colour, linewidth=1.4)
             line[0].set(label=network.name if seed == 0 else None, marker="o" if len(curve) == 1 else "")
         if network.published is not None:
             axes.axhline(network.published, linestyle="--", color=colour, linewidth=1)
-    _set_floor(axes, networks)
+    _set_lower_limit(axes, networks)
 
 
-def _set_floor(axes: Axes, networks: Sequence[Network]) -> None:
+def _set_lower_limit(axes: Axes, networks: Sequence[TableCurves]) -> None:
     """The first epochs are far below; what counts is how near the published values the last ones come."""
     targets = [network.published for network in networks if network.published is not None]
     lasts = [curve[-1] for network in networks for curve in network.curves if curve]

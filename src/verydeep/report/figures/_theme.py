@@ -19,7 +19,7 @@ _FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
-class Look:
+class Palette:
     """Colours of a theme.
 
     Attributes:
@@ -47,16 +47,16 @@ class Look:
         return dict.fromkeys(inked, self.ink) | dict.fromkeys(papered, self.paper) | rest
 
 
-_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-LOOKS: dict[str, Look] = {
-    "light": Look("#ffffff", "#1a1a1a", "#d0d0d0", (*_HUES, "#000000"), "viridis", "RdBu_r"),
-    "dark": Look("#16181d", "#e8e8e8", "#4a4d55", ("#56B4E9", "#E69F00", *_HUES[2:4], "#D55E00", "#0072B2", "#ffffff"),
-                 "viridis", "berlin"),
-}  # fmt: skip
+_OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_ON_BLACK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#0072B2")
+PALETTES: dict[str, Palette] = {
+    "light": Palette("#ffffff", "#1a1a1a", "#d0d0d0", (*_OKABE_ITO, "#000000"), "viridis", "RdBu_r"),
+    "dark": Palette("#16181d", "#e8e8e8", "#4a4d55", (*_ON_BLACK, "#ffffff"), "viridis", "berlin"),
+}
 
 
 @contextmanager
-def drawn(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Look]]:
+def saved_figure(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Palette]]:
     """A figure of so many inches to draw on, and its look; written when the drawing is complete.
 
     It belongs to no window and no global list. Equal figures give equal files.
@@ -70,14 +70,14 @@ def drawn(path: Path, width: float, height: float, theme: Theme = "light") -> It
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in _FORMATS:
         raise UserError(f"{path}: a picture's name must end in .{', .'.join(_FORMATS)}")
-    if theme not in LOOKS:
-        raise unknown("theme", theme, LOOKS)
-    look = LOOKS[theme]
-    settings: Any = {"svg.hashsalt": "verydeep", **look.settings}
+    if theme not in PALETTES:
+        raise unknown("theme", theme, PALETTES)
+    palette = PALETTES[theme]
+    settings: Any = {"svg.hashsalt": "verydeep", **palette.settings}
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in a script the font lacks shows as boxes
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
-        yield figure, look
+        yield figure, palette
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
         write_atomic(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))

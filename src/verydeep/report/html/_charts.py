@@ -70,12 +70,12 @@ class Chart:
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
         return low - room, high + room
 
-    def across(self, x: float) -> float:
+    def x_position(self, x: float) -> float:
         """Where an x is drawn."""
         left, right = self._x_range
         return round(LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT), 1)
 
-    def down(self, y: float) -> float:
+    def y_position(self, y: float) -> float:
         """Where a y is drawn."""
         scale = math.log10 if self.log else float
         low, high, value = (scale(v) for v in (*self._y_range, y))
@@ -86,7 +86,7 @@ class Chart:
         steps, pen = [], "M"
         for x, y in zip(self.x, series.values, strict=True):
             if y is not None and _shown(y, self.log):
-                steps.append(f"{pen}{self.across(x)} {self.down(y)}")
+                steps.append(f"{pen}{self.x_position(x)} {self.y_position(y)}")
                 pen = "L"
             else:
                 pen = "M"
@@ -97,7 +97,7 @@ class Chart:
         if len(self.x) > (80 if len(self.series) == 1 else 12):
             return []
         points = zip(self.x, series.values, strict=True)
-        return [(self.across(x), self.down(y)) for x, y in points if y is not None and _shown(y, self.log)]
+        return [(self.x_position(x), self.y_position(y)) for x, y in points if y is not None and _shown(y, self.log)]
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
@@ -106,7 +106,7 @@ class Chart:
 
         left, right = self._x_range
         ticks = MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]).tick_values(left, right)
-        return [(self.across(float(t)), f"{t:g}") for t in ticks if left <= t <= right]
+        return [(self.x_position(float(t)), f"{t:g}") for t in ticks if left <= t <= right]
 
     @property
     def y_ticks(self) -> list[tuple[float, str]]:
@@ -118,7 +118,7 @@ class Chart:
         every = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5), numticks=7)
         ticks = (every if decades > 1 else MaxNLocator(5)).tick_values(low, high)
         shown = [float(t) for t in ticks if low <= t <= high]
-        return [(self.down(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
+        return [(self.y_position(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
 
 
 def _shown(value: float, log: bool) -> bool:

@@ -60,7 +60,7 @@ class HeatMap:
     def to_dict(self) -> dict[str, Any]:
         """For the script of the page."""
         steps = self.steps
-        values = shrink(self.values, steps)
+        values = block_means(self.values, steps)
         found: dict[str, Any] = {
             "name": self.name, "pages": self.pages, "kind": self.kind, "low": self.low, "high": self.high,
             "power": self.power, "start": self.start, "rows": self.rows, "columns": self.columns,
@@ -68,7 +68,7 @@ class HeatMap:
             "whole": self.values.shape[1:], "shape": values.shape[1:], "values": encode(values.astype("<f4")),
         }  # fmt: skip
         if self.noise is not None:
-            found["noise"] = encode((shrink(self.noise.astype(float), steps) > 0.5).astype("u1"))
+            found["noise"] = encode((block_means(self.noise.astype(float), steps) > 0.5).astype("u1"))
         return found
 
 
@@ -77,7 +77,7 @@ def encode(values: NDArray[Any]) -> str:
     return b64encode(values.tobytes()).decode()
 
 
-def shrink(values: Array, steps: tuple[int, int]) -> Array:
+def block_means(values: Array, steps: tuple[int, int]) -> Array:
     """Means over so many rows and columns; what is missing does not count."""
     if steps == (1, 1):
         return values
@@ -96,12 +96,12 @@ def pages_that_fit(cells: int) -> int:
     return max(2, PAGES // max(1, min(cells, CELLS)))
 
 
-def palettes() -> dict[str, str]:
+def colour_maps() -> dict[str, str]:
     """256 colours of each map, red, green and blue."""
     from matplotlib import colormaps
 
-    from verydeep.report.figures._theme import LOOKS
+    from verydeep.report.figures._theme import PALETTES
 
-    light, dark = LOOKS["light"], LOOKS["dark"]
+    light, dark = PALETTES["light"], PALETTES["dark"]
     names = {"sequential": light.sequential, "diverging": light.diverging, "diverging-dark": dark.diverging}
     return {kind: encode(colormaps[name](np.arange(256), bytes=True)[:, :3]) for kind, name in names.items()}

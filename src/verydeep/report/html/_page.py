@@ -11,11 +11,11 @@ from typing import Any
 from verydeep.analysis import Findings
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
-from verydeep.report.figures._lesions import SETS
+from verydeep.report.figures._lesions import split_name
+from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._charts import SIZE
-from verydeep.report.html._heat_maps import palettes
-from verydeep.report.html._sections import look_inside
-from verydeep.report.html._training import about_run, how_made
+from verydeep.report.html._heat_maps import colour_maps
+from verydeep.report.html._run_sections import reproduction_section, run_section
 from verydeep.training import Run
 
 _SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
@@ -43,10 +43,10 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
     """
     found = findings or Findings()
     _check_same(found)
-    context = about_run(run) | how_made(run)
-    context |= look_inside(found, context["data_name"])
+    context = run_section(run) | reproduction_section(run)
+    context |= analysis_sections(found, context["data_name"])
     context["charts"] |= context.pop("inside")
-    context |= {"note": note, "sets": SETS, "version": version("verydeep")}
+    context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
     context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
     write_atomic(path, render(context))
@@ -74,7 +74,7 @@ def render(context: dict[str, Any]) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     data = {
-        "palettes": palettes(),
+        "colour_maps": colour_maps(),
         "maps": {key: found.to_dict() for key, found in context["heat"].items()},
         "charts": {key: found.to_dict() for key, found in context["charts"].items()},
     }

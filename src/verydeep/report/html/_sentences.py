@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Observations
-from verydeep.report.figures._lesions import SETS
+from verydeep.report.figures._lesions import split_name
 
 _LEARNT = 0.02  # above chance, below which nothing has been learnt that layers could be used for
 
@@ -27,7 +27,7 @@ def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
         chance: What always naming the most frequent class would get, if that is known.
     """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where, accuracy = SETS.get(usage.greedy.split, usage.greedy.split), float(1 - usage.greedy.error[0])
+    where, accuracy = split_name(usage.greedy.split), float(1 - usage.greedy.error[0])
     if chance is not None and accuracy < chance + _LEARNT:
         return (
             f"This network has learnt next to nothing: it is right on {accuracy:.1%} of the {where}, and always naming "

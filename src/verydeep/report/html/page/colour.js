@@ -3,11 +3,11 @@ const store = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const paper = matchMedia("print"); // paper is white, whatever the screen is
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-const palettes = Object.fromEntries(Object.entries(store.palettes).map(([name, text]) => [name, bytes(text)]));
+const colourMaps = Object.fromEntries(Object.entries(store.colour_maps).map(([name, text]) => [name, bytes(text)]));
 const decoded = new Map(); // two canvases may show pages of one map
 
-function palette(map) {
-  return palettes[map.kind === "diverging" && dark.matches && !paper.matches ? "diverging-dark" : map.kind];
+function colourMap(map) {
+  return colourMaps[map.kind === "diverging" && dark.matches && !paper.matches ? "diverging-dark" : map.kind];
 }
 
 function place(map, value) { // on the colour bar, from 0 to 1

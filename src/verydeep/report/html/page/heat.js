@@ -28,7 +28,7 @@ class Heat {
   }
 
   cells() { // painted again only for another page or other colours, and not with every move of the pointer
-    const colours = palette(this.map);
+    const colours = colourMap(this.map);
     if (this.sheet?.page !== this.page || this.sheet.colours !== colours) {
       this.sheet = { page: this.page, colours, canvas: this.paint(colours) };
     }
@@ -120,7 +120,7 @@ class Heat {
   }
 
   drawBar() {
-    const [pen, width] = canvasFor(this.bar), colours = palette(this.map), left = 34, long = width - left - 20;
+    const [pen, width] = canvasFor(this.bar), colours = colourMap(this.map), left = 34, long = width - left - 20;
     for (let x = 0; x < long; x++) {
       const k = 3 * Math.round(255 * x / long);
       pen.fillStyle = `rgb(${colours[k]} ${colours[k + 1]} ${colours[k + 2]})`;

@@ -14,12 +14,11 @@ from verydeep.analysis import (
     SignalFlow,
     is_significant,
 )
-from verydeep.report.figures._axes import Array, grid
-from verydeep.report.figures._gates import has_maps, reach, start_of
-from verydeep.report.figures._lesions import SETS, interaction
-from verydeep.report.figures._routing import choose_classes
+from verydeep.report.figures._axes import Array, layer_grid
+from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
+from verydeep.report.figures._lesions import interaction, split_name
+from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
-from verydeep.report.figures._tree import make_tree
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 
@@ -28,21 +27,21 @@ _LINES = (1, 0, 2)  # the first moment, before training, is dashed
 
 def gate_maps(gates: GateStatistics) -> dict[str, HeatMap]:
     """Figure 2."""
-    block = "feature map" if has_maps(gates) else "block"
-    bias, outputs, start = grid(gates.bias), grid(gates.sample_outputs), start_of(gates)
+    block = "feature map" if has_feature_maps(gates) else "block"
+    bias, outputs, start = layer_grid(gates.bias), layer_grid(gates.sample_outputs), common_initial_bias(gates)
     found = {}
     if np.isfinite(bias).any():
         low, high = float(np.nanmin(bias)), float(np.nanmax(bias))
         if start is not None:
-            low, high = start - reach(bias, start), start + reach(bias, start)
+            low, high = start - largest_deviation(bias, start), start + largest_deviation(bias, start)
         kind: Any = "sequential" if start is None else "diverging"
         found["bias"] = HeatMap("gate bias", bias[None], kind, low, high, start=start, columns=block)
     for key, name, values in (
         ("mean", "mean gate output", gates.mean),
         ("sample", "gate output of one sample", gates.sample_gates),
     ):
-        found[key] = HeatMap(name, grid(values)[None], "sequential", 0, 1, power=0.5, columns=block)
-    far = reach(outputs)
+        found[key] = HeatMap(name, layer_grid(values)[None], "sequential", 0, 1, power=0.5, columns=block)
+    far = largest_deviation(outputs)
     found["output"] = HeatMap("block output of that sample", outputs[None], "diverging", -far, far, columns=block)
     return found
 
@@ -53,10 +52,10 @@ def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
     most = pages_that_fit(cells)
     shown = choose_classes(routing)
     chosen = sorted({*shown, *[c for c in range(len(routing.classes)) if c not in shown][: most - len(shown)]})
-    values = np.stack([grid([layer[c] for layer in routing.difference]) for c in chosen])
-    errors = np.stack([grid([layer[c] for layer in routing.standard_error]) for c in chosen])
+    values = np.stack([layer_grid([layer[c] for layer in routing.difference]) for c in chosen])
+    errors = np.stack([layer_grid([layer[c] for layer in routing.standard_error]) for c in chosen])
     noise = ~is_significant(values, errors) & np.isfinite(values)
-    far = reach(values)
+    far = largest_deviation(values)
     names = tuple(routing.classes[c] for c in chosen)
     found = HeatMap("difference", values, "diverging", -far, far, pages=names, noise=noise)
     return found, tuple(chosen.index(c) for c in shown)
@@ -64,7 +63,7 @@ def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
 
 def distance_map(routing: ClassRouting) -> HeatMap:
     """Distances between classes, similar ones side by side."""
-    order = make_tree(routing.linkage).order
+    order = layout_dendrogram(routing.linkage).order
     values = routing.distance[np.ix_(order, order)]
     names = tuple(routing.classes[c] for c in order)
     high = float(np.nanmax(values)) or 1.0
@@ -73,7 +72,7 @@ def distance_map(routing: ClassRouting) -> HeatMap:
 
 def class_tree(routing: ClassRouting) -> dict[str, Any]:
     """The dendrogram of classes, its root on the left and a leaf every 18 points."""
-    tree = make_tree(routing.linkage)
+    tree = layout_dendrogram(routing.linkage)
     far = max(float(routing.linkage[:, 2].max()), 1e-12)
     paths = [
         "M" + "L".join(f"{round(270 - 262 * height / far, 1)} {18 * place + 14:g}" for height, place in corners)
@@ -86,7 +85,7 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
     """Two layers closed together, and what that costs beyond each alone."""
     more = interaction(pairs.error, pairs.baseline.error)
-    far, low, high = reach(more), float(pairs.error.min()), float(pairs.error.max())
+    far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
         "error": HeatMap(
             "error, both closed", pairs.error[None], "sequential", low, high, columns="layer", percent=True
@@ -113,7 +112,7 @@ def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
 
 def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
     """Figure 4."""
-    where, layers = SETS.get(lesions.split, lesions.split), range(1, len(lesions.layers) + 1)
+    where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
     charts = {}
     for key, y_name in (("error", "error"), ("loss", "mean cross-entropy")):
         values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
@@ -129,7 +128,7 @@ def usage_chart(usage: DepthUsage) -> Chart:
     """Accuracy against layers kept."""
     accuracy, total = (1 - usage.greedy.error)[::-1], len(usage.greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
-    where = SETS.get(usage.greedy.split, usage.greedy.split)
+    where = split_name(usage.greedy.split)
     point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), f"{len(usage.kept)} layers")
     lowest = float(accuracy[-1]) - usage.tolerance
     return Chart(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
-from verydeep.report.figures._gates import has_maps, plot_feature_gates
-from verydeep.report.html import _figures as figures
+from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
+from verydeep.report.html import _interactive_figures as figures
 from verydeep.report.html import _sentences as sentences
 from verydeep.report.html._charts import Chart
 from verydeep.report.html._heat_maps import HeatMap
@@ -26,7 +26,7 @@ _TITLES = {
 }
 
 
-def look_inside(findings: Findings, data: str) -> dict[str, Any]:
+def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
     """Everything an analysis adds to the page, its charts and maps apart; nothing where there was none."""
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
@@ -72,7 +72,7 @@ def _gates(gates: GateStatistics, heat: dict[str, HeatMap]) -> dict[str, Any]:
 
 def _feature_pictures(gates: GateStatistics) -> list[str]:
     """Gates position by position, for light and for dark; none for a network without feature maps."""
-    if not has_maps(gates):
+    if not has_feature_maps(gates):
         return []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "gates.png"
@@ -109,8 +109,8 @@ def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
     return {
         "answer": sentences.answer(usage, data, chance),
         "bars": _bars(usage, findings.lesions),
-        "kept_words": spans(usage.kept),
-        "idle_words": spans(usage.idle),
+        "kept_words": layer_ranges(usage.kept),
+        "idle_words": layer_ranges(usage.idle),
     }
 
 
@@ -124,7 +124,7 @@ def _bars(usage: DepthUsage, lesions: LesionStudy | None) -> list[tuple[float, b
     return [(round(float(height), 1), layer in kept) for layer, height in enumerate(heights)]
 
 
-def spans(layers: Sequence[int]) -> str:
+def layer_ranges(layers: Sequence[int]) -> str:
     """Layers as people list them, counted from 1: 1–4, 7, 9–12."""
     runs = groupby(enumerate(sorted(layers)), key=lambda pair: pair[1] - pair[0])
     found = [[layer + 1 for _, layer in run] for _, run in runs]

@@ -5,7 +5,7 @@ from typing import Any
 
 from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
-from verydeep.report.html._figures import training_charts
+from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
 
@@ -19,7 +19,7 @@ _ENDINGS = {
 _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued."
 
 
-def about_run(run: Run) -> dict[str, Any]:
+def run_section(run: Run) -> dict[str, Any]:
     """Title, facts and curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
     parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
@@ -30,7 +30,7 @@ def about_run(run: Run) -> dict[str, Any]:
         "name": run.path.resolve().name,
         "data_name": info.data,
         "subtitle": _subtitle(run, info),
-        "ending": ending if untrained else f"{ending} {_kept(run)}".strip(),
+        "ending": ending if untrained else f"{ending} {_describe_weights(run)}".strip(),
         "facts": _facts(run, info),
         "charts": {} if untrained else training_charts(metrics),
         "epochs": epoch_table(metrics) if metrics else (),
@@ -44,7 +44,7 @@ def _subtitle(run: Run, info: RunInfo) -> str:
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
 
 
-def _kept(run: Run) -> str:
+def _describe_weights(run: Run) -> str:
     measured = run.measured
     if not measured:
         return ""
@@ -68,7 +68,7 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     return [*found, ("epochs", f"{info.epochs_done} of {info.epochs}"), ("time", clock(info.seconds))]
 
 
-def how_made(run: Run) -> dict[str, Any]:
+def reproduction_section(run: Run) -> dict[str, Any]:
     """Configuration, environment, and the commands."""
     facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
