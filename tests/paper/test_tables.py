@@ -10,11 +10,11 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._options import read_options
-from verydeep.cli.commands._reproduce import Reproduce
+from verydeep.cli.commands._reproduce import ReproduceOptions
 from verydeep.cli.commands._reproduce_fig1 import _study as fig1_study
 from verydeep.cli.commands._reproduce_tables import _study as tables_study
 from verydeep.cli.commands._reproduce_tables import panel, read_seeds
-from verydeep.cli.views._tables import Bar, Lines
+from verydeep.cli.views._reproduce import TablesBar, TablesLines
 from verydeep.config import to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
@@ -414,7 +414,9 @@ def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys
 def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None:
     found = {}
     for what in ("table2", "fig1", "all"):
-        options = read_options(Reproduce, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)])
+        options = read_options(
+            ReproduceOptions, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)]
+        )
         if what != "fig1":
             found[what] = tables_study(options, ("table2",), tmp_path).runs
         if what != "table2":
@@ -469,14 +471,14 @@ def begun(tmp_path: Path) -> Tables:
 
 
 def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    Lines(begun).epoch(begun.schedule.tasks()[0], TENTH)
+    TablesLines(begun).epoch(begun.schedule.tasks()[0], TENTH)
     said = capsys.readouterr().out
     assert said.startswith("highway-a seed 0  epoch 10/40")
     assert said.endswith("; 30 min left\n")
 
 
 def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    bar = Bar(begun)
+    bar = TablesBar(begun)
     ran(begun.results, "highway-a", 20)
     bar.epoch(begun.schedule.tasks()[0], TENTH)
     bar.close()

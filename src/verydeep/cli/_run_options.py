@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from verydeep.training import Run
 
 
-def share(text: str) -> float:
+def parse_tolerance(text: str) -> float:
     """A share as people write it: 0.1% or 0.001."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
@@ -27,21 +27,21 @@ def share(text: str) -> float:
     return value
 
 
-def name_of_data(source: str | None, split: str) -> str:
+def data_label(source: str | None, split: str) -> str:
     """What results call the samples they are of: a part of the run's data, or the name of other data."""
     if source is None:
         return split
     path = Path(source).resolve()  # which has a name even for . and ..
-    name = drawable(path.name)
+    name = printable(path.name)
     return f"{name}/" if path.is_dir() else name  # whole, so that test.csv and test/ are no test split
 
 
-def drawable(name: str) -> str:
+def printable(name: str) -> str:
     """The name of a file or folder with ? for what is not UTF-8, which no picture can show."""
     return name.encode(errors="replace").decode()
 
 
-def some_of(split: Split, samples: int | None) -> Split:
+def subsample(split: Split, samples: int | None) -> Split:
     """At most so many random samples; all where none are named."""
     from verydeep.analysis import some_samples
 
@@ -49,7 +49,7 @@ def some_of(split: Split, samples: int | None) -> Split:
     return cast("Split", some)
 
 
-def weights_so_far(run: Run) -> Network:
+def load_model(run: Run) -> Network:
     """The run's network; whoever looks at one that has not finished is told so."""
     model = run.model
     if run.summary is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from verydeep.cli._options import read_options
-from verydeep.cli._run_options import name_of_data, share, some_of, weights_so_far
+from verydeep.cli._run_options import data_label, load_model, parse_tolerance, subsample
 from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _FLOW_SAMPLES = 500  # signals and gradients hardly change with more
 
 
 @dataclass(frozen=True)
-class Analyze:
+class AnalyzeOptions:
     """Look inside a run's network: gates, routing, lesions, how many layers it uses, signals and gradients."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -64,19 +64,21 @@ class Analyze:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Analyze, "analyze", arguments)
-    parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
-    from verydeep.cli.views._analysis import print_findings, summarise
+    options = read_options(AnalyzeOptions, "analyze", arguments)
+    parts, tolerance = chosen_parts(options.only, options.pairs), parse_tolerance(options.tolerance)
+    import torch
+
+    from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
     from verydeep.training import Run, load_data
 
     run = Run.load(options.run)
-    weights_so_far(run)
+    load_model(run)
     beside = Run.load(options.beside) if options.beside is not None else None
     if beside is not None:
-        weights_so_far(beside)
+        load_model(beside)
     loaded = load_data(run, options.data, options.split, options.root)
-    data = some_of(loaded, options.samples)
+    data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples looked at are numbered 0 to {len(data) - 1}")
     folder = options.out or run.path / "analysis"
@@ -91,14 +93,14 @@ def main(arguments: list[str]) -> None:
 
 
 def _analyse(
-    options: Analyze, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
+    options: AnalyzeOptions, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
 ) -> Findings:
     """Every part that is asked for, each with a bar of its own, and saved as soon as it is there."""
     from verydeep import analysis
-    from verydeep.cli.views._progress import bar
+    from verydeep.cli.views._progress import progress_bar
     from verydeep.training import RunData
 
-    model, where = run.model, name_of_data(options.data, options.split)
+    model, where = run.model, data_label(options.data, options.split)
     group = max(1, model.highway_depth // 50)  # comparing every layer with every other takes too long in deeper ones
 
     def depth(progress: Progress | None) -> DepthUsage:
@@ -116,7 +118,7 @@ def _analyse(
     }
     found = {}
     for part in parts:
-        with bar(PARTS[part]) as progress:
+        with progress_bar(PARTS[part]) as progress:
             found[part] = steps[part](progress)
         analysis.save_findings(analysis.Findings(**{part: found[part]}), folder)
     return analysis.Findings(**found)
@@ -124,7 +126,7 @@ def _analyse(
 
 def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
     """Signals in the network before and after training, and the same in a plain network or in another run's."""
-    few = some_of(data, _FLOW_SAMPLES)
+    few = subsample(data, _FLOW_SAMPLES)
     networks = moments(run, _label(run))
     if beside is not None:
         label = _label(beside)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bench:
+class BenchOptions:
     """Measure training steps and inference against eager PyTorch, torch.compile and JAX on the same cores.
 
     Every comparison is kept as it comes: an interrupted bench continues where it was.
@@ -39,7 +39,7 @@ class Bench:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Bench, "bench", arguments)
+    options = read_options(BenchOptions, "bench", arguments)
     from verydeep.bench import bench_table, bench_tasks, load_results, selected_tasks
     from verydeep.files import write_atomic
     from verydeep.report import plot_bench

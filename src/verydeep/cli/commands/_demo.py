@@ -29,7 +29,7 @@ _NEXT = """To try next (after make: . .venv/bin/activate):
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoOptions:
     """Train a plain and a highway network of 50 layers side by side, and compare them."""
 
     epochs: int | None = None
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.paper import demo_configs, train_side_by_side
     from verydeep.training import Run, interruptible
 
-    options = read_options(Demo, "demo", arguments)
+    options = read_options(DemoOptions, "demo", arguments)
     data = options.data or _data(options.root)
     if data not in ("mnist", "digits"):
         raise UserError(f"the demo's settings are for mnist or digits, not for '{data}'")

@@ -23,7 +23,7 @@ _SHOWN = 12  # classes whose confusion matrix fits into a terminal
 
 
 @dataclass(frozen=True)
-class Eval:
+class EvalOptions:
     """Measure a run's network: loss, accuracy, accuracy of every class, and which classes it confuses."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -45,8 +45,8 @@ class Eval:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Eval, "eval", arguments)
-    from verydeep.cli._run_options import drawable, name_of_data
+    options = read_options(EvalOptions, "eval", arguments)
+    from verydeep.cli._run_options import data_label, printable
     from verydeep.files import write_atomic
     from verydeep.report import plot_confusion
     from verydeep.training import ProcessGroup, Run, RunData, confusion, load_data
@@ -56,14 +56,14 @@ def main(arguments: list[str]) -> None:
     split = load_data(run, options.data, options.split, options.root)
     data = RunData.load(run)
     found = confusion(model, split, data.classes, ProcessGroup.join(options.device).device)
-    name = data.name if options.data is None else name_of_data(options.data, options.split)
+    name = data.name if options.data is None else data_label(options.data, options.split)
     part = None if split.whole else options.split
     result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()
     folder = options.out or run.path / "eval" / _folder(name, part, options.data)
     title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
     write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
-        plot_confusion(found, folder / f"confusion.{suffix}", drawable(title))
+        plot_confusion(found, folder / f"confusion.{suffix}", printable(title))
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:

@@ -15,7 +15,7 @@ _SAMPLES = 100
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportOptions:
     """Write a run's network as ONNX, if onnxruntime gives the same logits to 1e-5 on samples of its data."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -30,7 +30,7 @@ class Export:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Export, "export", arguments)
+    options = read_options(ExportOptions, "export", arguments)
     from verydeep.config import to_dict
     from verydeep.data import Batches
     from verydeep.interop import export_onnx

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Models:
+class ModelsOptions:
     """List every network that can be created by name, or show one of them layer by layer."""
 
     name: tyro.conf.Positional[str | None] = None
@@ -36,7 +36,7 @@ class Models:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    read_options(Models, "models", arguments).run()
+    read_options(ModelsOptions, "models", arguments).run()
 
 
 def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:

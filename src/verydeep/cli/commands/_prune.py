@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Prune:
+class PruneOptions:
     """Remove the layers that a run's network does not need, and measure what that costs and gains."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -48,18 +48,20 @@ class Prune:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = read_options(Prune, "prune", arguments)
-    from verydeep.cli._run_options import share, weights_so_far
+    options = read_options(PruneOptions, "prune", arguments)
+    import torch
+
+    from verydeep.cli._run_options import load_model, parse_tolerance
     from verydeep.training import Interrupted, Run, require_free_folder
 
-    tolerance = share(options.tolerance)
+    tolerance = parse_tolerance(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
     run = Run.load(options.run)
     folder = options.folder or _beside(run.path)
     require_free_folder(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
-    model = weights_so_far(run)
+    model = load_model(run)
     try:
         report = _prune(options, run, model, folder, tolerance, tuning)
     except Interrupted as stopped:
@@ -76,16 +78,16 @@ def _beside(run: Path) -> Path:
 
 
 def _prune(
-    options: Prune, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
+    options: PruneOptions, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._run_options import name_of_data
-    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
+    from verydeep.cli._run_options import data_label
+    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
 
     dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
     test = None if dataset is None else dataset.test
-    usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
+    usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)))
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, chosen, test)
     if tuning is None:
@@ -105,29 +107,29 @@ def _prune(
     return report
 
 
-def _chosen(options: Prune, run: Run, dataset: Dataset | None) -> Split:
+def _chosen(options: PruneOptions, run: Run, dataset: Dataset | None) -> Split:
     """What the layers are chosen on: a part of the run's own data, or other data."""
-    from verydeep.cli._run_options import some_of
+    from verydeep.cli._run_options import subsample
     from verydeep.training import load_data, split_of
 
     split = _split(options, run)
     found = load_data(run, options.data, split, options.root) if dataset is None else split_of(run, dataset, split)
-    return some_of(found, options.samples)
+    return subsample(found, options.samples)
 
 
-def _split(options: Prune, run: Run) -> str:
-    held_out = options.data is None and run.metadata.get("data", {}).get("valid")
+def _split(options: PruneOptions, run: Run) -> str:
+    held_out = options.data is None and run.facts.get("data", {}).get("valid")
     return options.split or ("valid" if held_out else "train")
 
 
 def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
-    from verydeep.cli.views._progress import bar
+    from verydeep.cli.views._progress import progress_bar
     from verydeep.models import MLP
 
     names = highway_layers(model)
     layers = [names.index(name) for name in removable(model)]
-    with bar("choosing layers") as progress:
+    with progress_bar("choosing layers") as progress:
         greedy = greedy_lesions(model, data, split, layers=layers, group=max(1, len(layers) // 50), progress=progress)
     usage = depth_usage(greedy, tolerance)
     if not usage.kept and isinstance(model, MLP):
@@ -135,7 +137,7 @@ def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUs
     return usage
 
 
-def tuning_config(run: Run, options: Prune) -> TrainConfig:
+def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:
     """How what is left is trained: as the run was, but at a smaller rate that falls to 0."""
     from verydeep.training import ScheduleConfig
 
@@ -169,7 +171,7 @@ def _save(report: PruneReport, run: Run, folder: Path) -> None:
     write_atomic(folder / "prune.json", json.dumps(asdict(report), indent=1) + "\n")
 
 
-def _print(options: Prune, report: PruneReport, folder: Path) -> None:
+def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
     if options.json:
         print(json.dumps(asdict(report) | {"folder": str(folder)}))
         return

@@ -25,7 +25,7 @@ _OWN_DATA = (
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportOptions:
     """Write one self-contained page about a run: how it trained, what its gates do, which of its layers it needs.
 
     What `verydeep analyze RUN` has found is shown. If nobody has looked yet, the analysis is made first.
@@ -43,7 +43,7 @@ class Report:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Report, "report", arguments)
+    options = read_options(ReportOptions, "report", arguments)
     from verydeep.errors import UserError
     from verydeep.report import write_report
     from verydeep.training import Run

@@ -19,7 +19,7 @@ _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 
 @dataclass(frozen=True)
-class Reproduce:
+class ReproduceOptions:
     """Train the networks of a table or figure of the paper; goes on from what is in the results.
 
     fig1: 100 random settings for each of 8 networks of 10 to 100 layers on MNIST.
@@ -66,7 +66,7 @@ class Reproduce:
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = read_options(Reproduce, "reproduce", arguments)
+    options = read_options(ReproduceOptions, "reproduce", arguments)
     _check(options)
     from verydeep.cli.commands._reproduce_fig1 import reproduce_fig1
     from verydeep.cli.commands._reproduce_tables import reproduce_tables
@@ -85,11 +85,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _seconds(options: Reproduce, spent: float = 0.0) -> float | None:
+def _seconds(options: ReproduceOptions, spent: float = 0.0) -> float | None:
     return None if options.minutes is None else max(0.0, 60 * options.minutes - spent)
 
 
-def _check(options: Reproduce) -> None:
+def _check(options: ReproduceOptions) -> None:
     if options.what not in _WHAT:
         raise unknown("table or figure", options.what, _WHAT)
     for name in ("jobs", "threads", "epochs"):

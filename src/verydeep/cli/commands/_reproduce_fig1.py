@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
-    from verydeep.cli.commands._reproduce import Reproduce
+    from verydeep.cli.commands._reproduce import ReproduceOptions
     from verydeep.paper import Fig1
     from verydeep.training import Interrupt
 
 
-def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | None) -> None:
+def reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: float | None) -> None:
     """Train as long as there is time, then write and print what there is."""
     study = _study(options)
     if seconds != 0:
@@ -24,7 +24,7 @@ def reproduce_fig1(options: Reproduce, interrupt: Interrupt, seconds: float | No
     _write(study, options.quick)
 
 
-def _study(options: Reproduce) -> Fig1:
+def _study(options: ReproduceOptions) -> Fig1:
     from verydeep.paper import HALVING, QUICK, Fig1, selected_networks, without_halving
 
     protocol = QUICK if options.quick else HALVING

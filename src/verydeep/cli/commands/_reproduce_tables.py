@@ -10,7 +10,7 @@ from verydeep.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verydeep.cli.commands._reproduce import Reproduce
+    from verydeep.cli.commands._reproduce import ReproduceOptions
     from verydeep.paper import TableResult, Tables
     from verydeep.report import TableCurves
     from verydeep.training import Interrupt
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 _MOST_SEEDS = 1000
 
 
-def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None) -> None:
+def reproduce_tables(
+    options: ReproduceOptions, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None
+) -> None:
     """Train as long as there is time, then write and print what there is."""
-    from verydeep.cli.views._tables import make_view
+    from verydeep.cli.views._reproduce import make_view
     from verydeep.paper import TEACHER
 
     results = options.results or Path("runs/quick" if options.quick else "results")
@@ -41,7 +43,7 @@ def reproduce_tables(options: Reproduce, tables: tuple[str, ...], interrupt: Int
         print(f"left alone: {study.schedule.results[row].refusal}")
 
 
-def _study(options: Reproduce, tables: tuple[str, ...], results: Path) -> Tables:
+def _study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) -> Tables:
     from verydeep.paper import Tables, selected_rows
 
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))

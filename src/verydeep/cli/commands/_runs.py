@@ -23,7 +23,7 @@ _EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  #
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunsOptions:
     """List runs, the latest last: how far they are, how they ended, what they reached."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
@@ -34,7 +34,7 @@ class Runs:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Runs, "runs", arguments)
+    options = read_options(RunsOptions, "runs", arguments)
     from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)

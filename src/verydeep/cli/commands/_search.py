@@ -7,16 +7,22 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from verydeep.cli._options import read_options
 from verydeep.errors import UserError, unknown
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:
+    from verydeep.search import Record, Study
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+_Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
 _Url = Annotated[str | None, tyro.conf.arg(metavar="postgresql://...")]
 _COMMANDS = ("worker", "show", "best")
+_ENOUGH = 10  # trials per field, below which shares of importance are still uncertain
 _MORE = """
 
 also: verydeep search worker --study FOLDER     join a search that has been started, from any machine
@@ -25,7 +31,7 @@ also: verydeep search worker --study FOLDER     join a search that has been star
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """Train with many settings, side by side; the same command goes on where it was stopped."""
 
     config: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")]
@@ -53,7 +59,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Worker:
+class SearchWorkerOptions:
     """Join a search that has been started, with one thread, until it is complete."""
 
     study: _Folder
@@ -70,20 +76,48 @@ class Worker:
     """Print nothing but errors."""
 
 
+@dataclass(frozen=True)
+class SearchShowOptions:
+    """The best trials and what mattered; pictures, CSV and JSON of all trials go to STUDY/show."""
+
+    study: _Study
+    """The study's folder."""
+    top: Annotated[int, tyro.conf.arg(metavar="N")] = 10
+    """How many trials to list."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where pictures and files go; STUDY/show unless given."""
+    storage: _Url = None
+    """The PostgreSQL server that keeps the study, if its address needs a password."""
+    json: bool = False
+    """Print everything as JSON; write nothing."""
+
+
+@dataclass(frozen=True)
+class SearchBestOptions:
+    """Write the configuration of the best trial, ready for verydeep train."""
+
+    study: _Study
+    """The study's folder."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=("-o",), metavar="FILE.toml")] = None
+    """The configuration; STUDY/best.toml unless given."""
+    storage: _Url = None
+    """The PostgreSQL server that keeps the study, if its address needs a password."""
+
+
 def main(arguments: list[str]) -> int:
     """Run the command."""
     if arguments[:1] == ["worker"]:
-        return _worker(read_options(Worker, "search worker", arguments[1:]))
-    if arguments[:1] in (["show"], ["best"]):
-        from verydeep.cli.commands import _search_results
-
-        return _search_results.main(arguments)
+        return _worker(read_options(SearchWorkerOptions, "search worker", arguments[1:]))
+    if arguments[:1] == ["show"]:
+        return _show(read_options(SearchShowOptions, "search show", arguments[1:]))
+    if arguments[:1] == ["best"]:
+        return _best(read_options(SearchBestOptions, "search best", arguments[1:]))
     if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
         raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a configuration stands alone
-    return _search(read_options(Search, "search", arguments, description=(Search.__doc__ or "") + _MORE))
+    return _search(read_options(SearchOptions, "search", arguments, description=(SearchOptions.__doc__ or "") + _MORE))
 
 
-def _search(options: Search) -> int:
+def _search(options: SearchOptions) -> int:
     from verydeep.cli.views._search import make_search_report
     from verydeep.search import Budget, Workers, check_search, read_search, search, start_study
 
@@ -107,7 +141,7 @@ def _search(options: Search) -> int:
     return 130 if ending == "interrupted" else 0
 
 
-def _worker(options: Worker) -> int:
+def _worker(options: SearchWorkerOptions) -> int:
     from verydeep.search import Budget, open_study, work
 
     _check_counts(options)
@@ -126,8 +160,76 @@ def _silent(line: str) -> None:
     """Say nothing."""
 
 
-def _check_counts(options: Search | Worker) -> None:
+def _check_counts(options: SearchOptions | SearchWorkerOptions) -> None:
     for name in ("jobs", "trials", "heartbeat"):
         value = getattr(options, name, None)
         if value is not None and value < 1:
             raise UserError(f"--{name} must be at least 1, got {value}")
+
+
+def _show(options: SearchShowOptions) -> int:
+    from verydeep.search import open_study, ranked, records, storage_errors, to_csv, to_json
+
+    if options.top < 1:
+        raise UserError(f"--top must be at least 1, got {options.top}")
+    with storage_errors():
+        study = open_study(options.study, options.storage)
+        found = records(study)
+    if options.json:
+        print(to_json(study, found), end="")
+        return 0
+    folder = options.out or options.study / "show"
+    write_atomic(folder / "trials.csv", to_csv(found))
+    write_atomic(folder / "trials.json", to_json(study, found))
+    pictures = _draw(study, found, folder)
+    _print(study, found, ranked(found, study.config.maximise)[: options.top])
+    print(f"{folder}: trials.csv, trials.json{''.join(f', {picture.name}' for picture in pictures)}")
+    return 0
+
+
+def _print(study: Study, found: list[Record], best: list[Record]) -> None:
+    from verydeep.cli._console import console
+    from verydeep.cli.views._search import progress, trials_table
+    from verydeep.search import importance, weighed
+
+    console.print(trials_table(best, study.config.metric))
+    diverged = sum(record.status == "diverged" for record in found)
+    note = f"; {diverged} diverged, which is a result" if diverged else ""
+    console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
+    if shares := importance(found, study.config.space, study.config.maximise):
+        count = len(weighed(found, study.config.maximise))
+        few = "" if count >= _ENOUGH * len(shares) else f" (little is certain after {count} trials)"
+        listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        console.print(f"importance{few}: {listed}", highlight=False)
+    else:
+        console.print("importance: too few trials, or a single field", highlight=False)
+
+
+def _draw(study: Study, found: list[Record], folder: Path) -> list[Path]:
+    from verydeep.report import plot_parallel, plot_slices
+    from verydeep.search import ranked
+
+    if not any(record.value is not None for record in ranked(found, study.config.maximise)):
+        return []
+    paths = [folder / "slices.png", folder / "parallel.png"]
+    for path, plot in zip(paths, (plot_slices, plot_parallel), strict=True):
+        plot(found, study.config.space, study.config.metric, path)
+    return paths
+
+
+def _best(options: SearchBestOptions) -> int:
+    from verydeep.config import to_dict, to_toml
+    from verydeep.search import open_study, ranked, records, storage_errors, with_settings
+
+    with storage_errors():
+        study = open_study(options.study, options.storage)
+        found = ranked(records(study), study.config.maximise)
+    if not found or found[0].value is None:
+        raise UserError(f"{options.study}: no trial has a result yet, so there is no best one")
+    best, metric = found[0], study.config.metric
+    config = with_settings(study.config.train, best.settings)
+    path = options.out or options.study / "best.toml"
+    head = f"# Trial {best.trial} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
+    write_atomic(path, head + to_toml(to_dict(config)))
+    print(f"{path}: trial {best.trial}, {metric} {best.value:.6g}; train it with: verydeep train {path}")
+    return 0

@@ -29,7 +29,7 @@ from verydeep.training import (
 
 
 @dataclass(frozen=True)
-class Train:
+class TrainOptions:
     """Train a network; the run's folder can be killed at any instant and continued with --resume."""
 
     config: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")] = None
@@ -50,7 +50,7 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Resume:
+class ResumeOptions:
     """Continue a run, exactly as it would have gone on."""
 
     resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]
@@ -66,7 +66,10 @@ class Resume:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = parse(arguments)
-    several = options.seeds is not None if isinstance(options, Train) else (options.resume / "seeds.json").exists()
+    torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
+    several = (
+        options.seeds is not None if isinstance(options, TrainOptions) else (options.resume / "seeds.json").exists()
+    )
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
     try:
         ending = _several(options) if several else _single(options)
@@ -79,13 +82,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _single(options: Train | Resume) -> str:
+def _single(options: TrainOptions | ResumeOptions) -> str:
     """One run; return how it ended."""
     progress = make_progress(options.quiet)
     if options.tensorboard:
-        progress = TensorBoard(progress)
-    if isinstance(options, Train):
-        run = train(options.settings, options.folder, root=options.root, progress=progress)
+        report = TensorBoard(report)
+    if isinstance(options, TrainOptions):
+        run = train(options.settings, options.folder, root=options.root, report=report)
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, progress=progress)
     else:
@@ -93,13 +96,13 @@ def _single(options: Train | Resume) -> str:
     return _ending(run)
 
 
-def _several(options: Train | Resume) -> str:
+def _several(options: TrainOptions | ResumeOptions) -> str:
     """A run for every seed; return what they reached."""
     if options.tensorboard:
         TensorBoard.check_installed()
-    progress = make_seeds_progress(options.quiet)
-    if isinstance(options, Resume):
-        seeds = resume_seeds(options.resume, root=options.root, progress=progress, tensorboard=options.tensorboard)
+    report = make_seeds_report(options.quiet)
+    if isinstance(options, ResumeOptions):
+        seeds = resume_seeds(options.resume, root=options.root, report=report, tensorboard=options.tensorboard)
     else:
         assert options.seeds is not None
         seeds = train_seeds(
@@ -113,17 +116,17 @@ def _several(options: Train | Resume) -> str:
     return seeds.describe()
 
 
-def parse(arguments: list[str]) -> Train | Resume:
+def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
     """The options, on top of the configuration file if there is one."""
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        resumed, others = read_known_options(Resume, "train", arguments)
+        resumed, others = read_known_options(ResumeOptions, "train", arguments)
         if others:
             raise UserError(f"--resume continues a run as it was; it does not take {' '.join(others)}")
         return resumed
     settings = TrainConfig()
     if arguments and not arguments[0].startswith("-"):
         settings = read_config(Path(arguments[0]))
-    options = read_options(Train, "train", arguments, default=Train(settings=settings))
+    options = read_options(TrainOptions, "train", arguments, default=TrainOptions(settings=settings))
     if options.config is not None and arguments[0].startswith("-"):
         raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
     return options

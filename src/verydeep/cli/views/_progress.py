@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[float], None] | None]:
+def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
     """A bar on stderr; the function given takes the share that is done. None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from verydeep.paper import Tables, TableTask
 
 
-class Lines:
+class TablesLines:
     """A line an epoch, for logs."""
 
     def __init__(self, study: Tables) -> None:
@@ -28,7 +28,7 @@ class Lines:
         return f"{task.row.name} seed {task.seed}  {describe(metrics, self.study.schedule.configs[task.row].epochs)}"
 
 
-class Bar(Lines):
+class TablesBar(TablesLines):
     """A bar over all epochs that are to be trained."""
 
     def __init__(self, study: Tables) -> None:
@@ -51,6 +51,6 @@ class Bar(Lines):
         return sum(self.study.schedule.epochs_missing(task) for task in self.study.schedule.tasks())
 
 
-def make_view(study: Tables) -> Lines:
+def make_view(study: Tables) -> TablesLines:
     """A bar for people, lines for files."""
-    return Bar(study) if sys.stdout.isatty() else Lines(study)
+    return TablesBar(study) if sys.stdout.isatty() else TablesLines(study)
