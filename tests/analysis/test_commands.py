@@ -14,7 +14,7 @@ from torch import nn
 from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
 from verydeep.cli import main
 from verydeep.cli._run_options import data_label, parse_tolerance
-from verydeep.cli.commands._analyze import chosen_parts, moments
+from verydeep.cli.commands._analyze import moments, selected_parts
 from verydeep.cli.commands._prune import PruneOptions, tuning_config
 from verydeep.cli.views._analyze import ranges
 from verydeep.data import DataConfig, Dataset, Split
@@ -206,7 +206,7 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(1 - report["test"][1]["error"])
     assert main(["analyze", str(folder), "--only", "gates,lesions"]) == 0
     assert main(["train", "--resume", str(folder)]) == 0
-    assert "has ended already" in capsys.readouterr().out
+    assert "has already finished" in capsys.readouterr().out
     assert main(["runs", str(folder.parent), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["run-pruned"]["status"] == "pruned"
@@ -347,9 +347,9 @@ def test_shares_parts_and_ranges_are_read_and_written_as_people_do() -> None:
     assert parse_tolerance("0.1%") == pytest.approx(0.001)
     assert parse_tolerance(" 0.001 ") == 0.001
     assert parse_tolerance("0") == 0
-    assert chosen_parts("lesions, gates", False) == ["gates", "lesions"]
-    assert chosen_parts("gates", True) == ["gates", "pairs"]
-    assert "pairs" not in chosen_parts(None, False)
+    assert selected_parts("lesions, gates", False) == ["gates", "lesions"]
+    assert selected_parts("gates", True) == ["gates", "pairs"]
+    assert "pairs" not in selected_parts(None, False)
     assert ranges([6, 2, 3, 4, 11]) == "3-5, 7, 12"  # counted from 1
     assert ranges(()) == "none"
     assert np.isfinite(parse_tolerance("99.9%"))

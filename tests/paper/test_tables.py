@@ -345,7 +345,7 @@ def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     said, half = reproduce("pieces", "--epochs", "1")
     assert "1 of 2 epochs" in said
     assert half == whole[:1]
-    said, both = reproduce("pieces", "--resume")
+    said, both = reproduce("pieces")
     assert both == whole
     assert said.count("highway-a seed 0  epoch") == 1
     assert "nothing left" in said

@@ -1,4 +1,4 @@
-"""`verydeep reproduce`: the paper's tables and figures from our own runs."""
+"""`verydeep reproduce`: train the networks of the paper's Figure 1 and tables, and write what was measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.errors import UserError, unknown
 
 _TABLES = ("table1", "table2", "table3")
@@ -20,7 +20,7 @@ _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Train the networks of a table or figure of the paper; goes on from what is in the results.
+    """Train the networks of a table or figure of the paper, continuing from the results so far.
 
     fig1: 100 random settings for each of 8 networks of 10 to 100 layers on MNIST.
 
@@ -35,33 +35,31 @@ class ReproduceOptions:
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="|".join(_WHAT))]
     """What to reproduce."""
-    only: Annotated[str | None, tyro.conf.arg(metavar="NAME,...")] = None
-    """Train these only, such as highway-50,plain-50 of fig1 or highway-a of table2; all there is is shown."""
-    seeds: Annotated[str | None, tyro.conf.arg(metavar="N|0,1,...")] = None
-    """Tables: how many seeds, or which; as many as the paper reports unless given."""
+    only: Annotated[str | None, option("NAME,...")] = None
+    """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2; all results are shown."""
+    seeds: Annotated[str | None, option("N|0,1,...")] = None
+    """Tables: how many seeds, or which; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper"] = "fast"
-    """Tables: the authors' settings, where they are known, for 300 to 400 epochs, or our own for a tenth of that."""
-    epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Tables: stop for now after so many epochs of the recipe."""
-    minutes: Annotated[float | None, tyro.conf.arg(metavar="N")] = None
-    """Stop after so many minutes; 0 trains nothing and shows what there is."""
+    """Tables: paper means the authors' settings, as far as they are known, for 300 to 400 epochs; fast means our own
+    settings, for a tenth of that."""
+    epochs: Annotated[int | None, option("N")] = None
+    """Tables: train only the first N epochs of the recipe for now."""
+    minutes: Annotated[float | None, option("N")] = None
+    """Stop after N minutes; 0 trains nothing and shows the results so far."""
     jobs: Annotated[int, tyro.conf.arg(metavar="N")] = 2
-    """Processes; for tables one where there is a GPU."""
+    """The number of processes; tables use one if there is a GPU."""
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
-    """Tables: CPU threads of each process."""
+    """Tables: the number of CPU threads per process."""
     strict: bool = False
-    """Figure 1: train every setting to the full length, instead of the best by successive halving."""
+    """Figure 1: train every setting for all epochs, without successive halving."""
     quick: bool = False
-    """A tiny version on the digits, to see that everything works."""
-    resume: bool = False
-    """Go on; it does so anyway."""
-    results: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where results are kept: results unless given, runs/quick for the tiny version; of fig1 alone its own folder,
-    results/fig1."""
-    runs: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where trainings under way are saved, in its folders tables and fig1; runs unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    """Train a tiny version on the digits, to check that everything works."""
+    results: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the results; by default, results, or runs/quick with --quick. For fig1 alone, the folder of the
+    figure; by default, results/fig1 or runs/fig1-quick."""
+    runs: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for unfinished runs, in its folders tables and fig1; by default, runs."""
+    root: DataRoot = None
 
 
 def main(arguments: list[str]) -> int:
@@ -80,7 +78,7 @@ def main(arguments: list[str]) -> int:
         if options.what in ("fig1", "all") and not interrupt.requested:
             reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
-        print("verydeep: interrupted and saved; the same command goes on", file=sys.stderr)
+        print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     return 0
 
@@ -98,9 +96,9 @@ def _check(options: ReproduceOptions) -> None:
     if options.minutes is not None and not options.minutes >= 0:
         raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
     if options.what == "all" and options.only is not None:
-        raise UserError("--only chooses within one table or figure; name it instead of all")
+        raise UserError("--only selects networks of one table or figure; give its name instead of all")
     foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
     defaults = {field.name: field.default for field in fields(options)}
     for name in foreign:
         if getattr(options, name) != defaults[name]:
-            raise UserError(f"--{name} is not for {options.what}")
+            raise UserError(f"--{name} does not apply to {options.what}")

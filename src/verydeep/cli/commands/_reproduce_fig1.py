@@ -1,4 +1,4 @@
-"""`verydeep reproduce fig1`: the random search over depth."""
+"""`verydeep reproduce fig1`: train random settings at every depth, and draw Figure 1 from the best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: float | None) -> None:
-    """Train as long as there is time, then write and print what there is."""
+    """Train for the given time, then write and print all results so far."""
     study = _study(options)
     if seconds != 0:
         for _, said in study.train(options.root, interrupt, seconds):
@@ -38,7 +38,7 @@ def _study(options: ReproduceOptions) -> Fig1:
 
 
 def _write(study: Fig1, quick: bool) -> None:
-    """The figure, the table and the pages, of all there is."""
+    """Write the figure, the table and the pages from all results so far."""
     from verydeep.paper import (
         NETWORKS,
         best_curves,

@@ -21,14 +21,14 @@ _MOST_SEEDS = 1000
 def reproduce_tables(
     options: ReproduceOptions, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None
 ) -> None:
-    """Train as long as there is time, then write and print what there is."""
-    from verydeep.cli.views._reproduce import make_view
+    """Train for the given time, then write and print all results so far."""
+    from verydeep.cli.views._reproduce import make_tables_view
     from verydeep.paper import TEACHER
 
     results = options.results or Path("runs/quick" if options.quick else "results")
     study = _study(options, tables, results)
     if seconds != 0:
-        view = make_view(study)
+        view = make_tables_view(study)
         try:
             study.train(options.root, interrupt, seconds, view.epoch)
         finally:
@@ -61,7 +61,7 @@ def _study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) ->
 
 
 def read_seeds(text: str | None) -> tuple[int, ...] | None:
-    """`3` is the first three seeds, `0,4` are these two, `2,` is this one."""
+    """Parse --seeds: `3` means the first three seeds, `0,4` these two, `2,` only this one."""
     if text is None:
         return None
     try:
@@ -78,7 +78,7 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
 
 
 def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
-    """The curves and the page of all tables; the tables asked for are printed."""
+    """Write the curves and the page of all tables, and print the selected tables."""
     from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
     from verydeep.report import plot_tables
 
@@ -94,7 +94,7 @@ def _write(study: Tables, tables: Sequence[str], results: Path) -> None:
 
 
 def panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:
-    """What is drawn of a table."""
+    """The curves of a table's networks, for its panel of the figure."""
     from verydeep.report import TableCurves
 
     networks = []

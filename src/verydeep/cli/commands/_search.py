@@ -1,4 +1,4 @@
-"""`verydeep search`: many trainings with settings drawn from a space; and what came of them."""
+"""`verydeep search`: train with many settings drawn from a space, join as a worker, and show the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, Quiet, option, read_options
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
@@ -20,76 +20,72 @@ if TYPE_CHECKING:
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 _Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
-_Url = Annotated[str | None, tyro.conf.arg(metavar="postgresql://...")]
+_Url = Annotated[str | None, option("postgresql://...")]
 _COMMANDS = ("worker", "show", "best")
 _ENOUGH = 10  # trials per field, below which shares of importance are still uncertain
-_MORE = """
+_SUBCOMMANDS_HELP = """
 
-also: verydeep search worker --study FOLDER     join a search that has been started, from any machine
-      verydeep search show STUDY                the best trials, what mattered, pictures, CSV and JSON
+also: verydeep search worker --study FOLDER     join a running search, from any machine
+      verydeep search show STUDY                the best trials and the importance of settings; figures, CSV, JSON
       verydeep search best STUDY                the best trial's configuration, ready for verydeep train"""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Train with many settings, side by side; the same command goes on where it was stopped."""
+    """Train with many settings in parallel; if it is stopped, the same command continues the search."""
 
     config: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")]
     """A training configuration with a [search.space] table."""
-    study: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where the trials go; runs/search-CONFIG unless given. Its name is the study's name in a server."""
-    trials: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """How many settings; what the file says, or 100, unless given."""
-    jobs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Workers at once, one thread each; one for every core unless given."""
-    budget: Annotated[str | None, tyro.conf.arg(metavar="TIME_OR_EPOCHS")] = None
-    """Stop after a time (30min, 2h) or when all trials together have trained so long (500 epochs)."""
-    sampler: Literal["random", "tpe"] | None = None
-    """At random as in the paper, or by TPE, which learns from the trials before."""
-    seed: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Decides the settings of every trial."""
+    study: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the trials; by default, runs/search-CONFIG. Its name is the name of the study on a server."""
+    trials: Annotated[int | None, option("N")] = None
+    """Train N settings; by default, as many as the file says, or 100."""
+    jobs: Annotated[int | None, option("N")] = None
+    """The number of workers, each with one thread; by default, one per core."""
+    budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
+    """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
+    sampler: Annotated[Literal["random", "tpe"] | None, option("random|tpe")] = None
+    """Draw settings at random, as in the paper, or with TPE, which learns from earlier trials."""
+    seed: Annotated[int | None, option("N")] = None
+    """The random seed for drawing settings."""
     storage: _Url = None
-    """Keep the trials in a PostgreSQL server, so that workers on other machines can join."""
+    """Store the study on a PostgreSQL server, so that workers on other machines can join."""
     heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """How often workers tell the server that they live; after four times that, another takes their trial."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    """The interval of the workers' heartbeats; after four without one, another worker takes over the trial."""
+    root: DataRoot = None
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
 class SearchWorkerOptions:
-    """Join a search that has been started, with one thread, until it is complete."""
+    """Join a running search, with one thread, until it is complete."""
 
     study: _Folder
-    """The study's folder; with --storage, its name says which study, and runs go there."""
+    """The study's folder, where runs are saved; with --storage, its name selects the study."""
     storage: _Url = None
-    """The PostgreSQL server that keeps the study."""
-    budget: Annotated[str | None, tyro.conf.arg(metavar="TIME_OR_EPOCHS")] = None
-    """Stop after a time (30min, 2h) or when all trials together have trained so long (500 epochs)."""
+    """The PostgreSQL server that stores the study."""
+    budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
+    """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
     heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """As the search was started with."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    """The interval that the search was started with."""
+    root: DataRoot = None
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
 class SearchShowOptions:
-    """The best trials and what mattered; pictures, CSV and JSON of all trials go to STUDY/show."""
+    """Show the best trials and the importance of each setting; write figures, CSV and JSON to STUDY/show."""
 
     study: _Study
     """The study's folder."""
     top: Annotated[int, tyro.conf.arg(metavar="N")] = 10
-    """How many trials to list."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where pictures and files go; STUDY/show unless given."""
+    """List the N best trials."""
+    out: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for figures and files; by default, STUDY/show."""
     storage: _Url = None
-    """The PostgreSQL server that keeps the study, if its address needs a password."""
+    """The PostgreSQL server that stores the study, if its address needs a password."""
     json: bool = False
-    """Print everything as JSON; write nothing."""
+    """Print everything as JSON and write no files."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +94,10 @@ class SearchBestOptions:
 
     study: _Study
     """The study's folder."""
-    out: Annotated[Path | None, tyro.conf.arg(aliases=("-o",), metavar="FILE.toml")] = None
-    """The configuration; STUDY/best.toml unless given."""
+    out: Annotated[Path | None, option("FILE.toml", aliases=("-o",))] = None
+    """The file to write; by default, STUDY/best.toml."""
     storage: _Url = None
-    """The PostgreSQL server that keeps the study, if its address needs a password."""
+    """The PostgreSQL server that stores the study, if its address needs a password."""
 
 
 def main(arguments: list[str]) -> int:
@@ -113,8 +109,9 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["best"]:
         return _best(read_options(SearchBestOptions, "search best", arguments[1:]))
     if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
-        raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a configuration stands alone
-    return _search(read_options(SearchOptions, "search", arguments, description=(SearchOptions.__doc__ or "") + _MORE))
+        raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a search takes one configuration file
+    description = (SearchOptions.__doc__ or "") + _SUBCOMMANDS_HELP
+    return _search(read_options(SearchOptions, "search", arguments, description=description))
 
 
 def _search(options: SearchOptions) -> int:
@@ -136,8 +133,8 @@ def _search(options: SearchOptions) -> int:
         if not options.quiet:
             print(f"complete; the results: verydeep search show {folder}")
         return 0
-    more = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
-    print(f"verydeep: {ending}; everything is saved, {more} goes on", file=sys.stderr)
+    remedy = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
+    print(f"verydeep: {ending}; everything is saved; continue with {remedy}", file=sys.stderr)
     return 130 if ending == "interrupted" else 0
 
 
@@ -157,7 +154,7 @@ def _worker(options: SearchWorkerOptions) -> int:
 
 
 def _silent(line: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 def _check_counts(options: SearchOptions | SearchWorkerOptions) -> None:
@@ -194,15 +191,15 @@ def _print(study: Study, found: list[Record], best: list[Record]) -> None:
 
     console.print(trials_table(best, study.config.metric))
     diverged = sum(record.status == "diverged" for record in found)
-    note = f"; {diverged} diverged, which is a result" if diverged else ""
+    note = f"; {diverged} diverged" if diverged else ""
     console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
     if shares := importance(found, study.config.space, study.config.maximise):
         count = len(weighed(found, study.config.maximise))
-        few = "" if count >= _ENOUGH * len(shares) else f" (little is certain after {count} trials)"
+        few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {count} trials)"
         listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
         console.print(f"importance{few}: {listed}", highlight=False)
     else:
-        console.print("importance: too few trials, or a single field", highlight=False)
+        console.print("importance: unknown, because there are too few trials or only one field", highlight=False)
 
 
 def _draw(study: Study, found: list[Record], folder: Path) -> list[Path]:
@@ -225,7 +222,7 @@ def _best(options: SearchBestOptions) -> int:
         study = open_study(options.study, options.storage)
         found = ranked(records(study), study.config.maximise)
     if not found or found[0].value is None:
-        raise UserError(f"{options.study}: no trial has a result yet, so there is no best one")
+        raise UserError(f"{options.study}: no trial has a result yet")
     best, metric = found[0], study.config.metric
     config = with_settings(study.config.train, best.settings)
     path = options.out or options.study / "best.toml"

@@ -5,6 +5,7 @@ from typing import Any
 
 from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
+from verydeep.redact import redact
 from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
@@ -68,12 +69,17 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     return [*found, ("epochs", f"{info.epochs_done} of {info.epochs}"), ("time", clock(info.seconds))]
 
 
+def _environment(run: Run) -> list[list[str]]:
+    """The rows of environment.json; runs of earlier versions may have a password in their command line."""
+    file = run.path / "environment.json"
+    rows = flatten(read_json(file)) if file.exists() else []
+    return [[name, redact(*value.split(" "))] for name, value in rows]
+
+
 def reproduction_section(run: Run) -> dict[str, Any]:
     """Configuration, environment, and the commands."""
     facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
-    file = run.path / "environment.json"
-    machine = read_json(file) if file.exists() else {}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
     if parent and (run.summary is None or run.summary["status"] != "pruned"):
@@ -81,7 +87,7 @@ def reproduction_section(run: Run) -> dict[str, Any]:
     commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {
         "toml": to_toml(to_dict(run.config)),
-        "environment": flatten(described | machine),
+        "environment": flatten(described) + _environment(run),
         "made_from": parent,
         "own": " and the ".join(what for what in facts.get("own") or () if not (parent and what == "model")),
         "commands": "\n".join(f"verydeep {command}" for command in commands),
