@@ -79,7 +79,7 @@ def test_a_pruned_run_is_not_called_unfinished(run: Path) -> None:
     page = (pruned / "report.html").read_text()
     assert f"It was made from {run} by removing layers" in page
     assert f"verydeep prune {run} --folder &#39;my pruned&#39;" in page
-    for wrong in ("can be continued", "epoch 0", "0 of 3", "run.toml", "program of its own"):
+    for wrong in ("can be continued", "epoch 0", "0 of 3", "run.toml", "came from a Python program"):
         assert wrong not in page
 
 
@@ -91,7 +91,7 @@ def test_the_report_of_a_fine_tuned_network_says_how_it_was_made(run: Path) -> N
     page = (tuned / "report.html").read_text()
     assert f"verydeep prune {run} --fine-tune 1 --lr 0.25 --folder tuned" in page
     assert "by removing layers, and then trained. It finished all 1 epochs." in page
-    assert "program of its own" not in page
+    assert "came from a Python program" not in page
 
 
 def test_the_analysis_can_be_left_out(run: Path) -> None:

@@ -1,4 +1,8 @@
-"""Pictures of results, and the report: what is drawn is computed before, and only drawn here."""
+"""Figures of results, and the HTML report about a run.
+
+Each `plot_*` function takes a result of an analysis, a search or a training, draws it without computing anything new,
+writes it to a file and returns matplotlib's figure. `write_report` takes a run and writes one self-contained page.
+"""
 
 from verydeep.report.figures._bench import plot_bench
 from verydeep.report.figures._confusion import plot_confusion

@@ -1,4 +1,4 @@
-"""Curves of training, one for every run, as in the paper's Figure 1."""
+"""Training curves, one per run."""
 
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from verydeep.report.figures._theme import Theme, saved_figure
 
 _LABELS = {
     "lr": "learning rate",
-    "loss": "mean cross-entropy while training",
-    "accuracy": "accuracy while training",
+    "loss": "mean cross-entropy during the epoch",
+    "accuracy": "accuracy during the epoch",
     "train_loss": "mean cross-entropy, training set",
     "valid_loss": "mean cross-entropy, validation set",
     "test_loss": "mean cross-entropy, test set",
@@ -37,10 +37,10 @@ def plot_curves(
 
     Args:
         curves: The name of each run, and its metrics (`Run.metrics`).
-        path: The picture, by its suffix PNG, SVG or PDF.
-        metric: What to draw.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        metric: The metric to draw.
         log: Whether its axis is logarithmic.
-        theme: On white or on black.
+        theme: Colours for a light or a dark background.
     """
     points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
     with saved_figure(path, 7, 4.5, theme) as (figure, palette):
@@ -50,11 +50,11 @@ def plot_curves(
             marker = "o" if len(found) == 1 else ""
             line = axes.plot(*zip(*found, strict=True), style, color=palette.colours[number % len(palette.colours)])
             line[0].set(label=name, linewidth=1.8, marker=marker)
-        _describe(axes, metric, log)
+        _label_axes(axes, metric, log)
     return figure
 
 
-def _describe(axes: Axes, metric: str, log: bool) -> None:
+def _label_axes(axes: Axes, metric: str, log: bool) -> None:
     axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric.replace("_", " ")))
     if log:
         axes.set_yscale("log")
@@ -66,10 +66,10 @@ def _describe(axes: Axes, metric: str, log: bool) -> None:
 
 
 def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
-    """Epoch and value, where there is one; a diverged epoch has none."""
+    """List epochs and values; a diverged epoch has no value and is left out."""
     known = {key for line in metrics for key in line} - {"epoch"}
     if not known:
-        raise UserError(f"{name}: no epoch is complete yet, so there is nothing to draw")
+        raise UserError(f"{name}: no epoch is complete yet, so there is no curve to draw")
     if metric not in known | set(_LABELS):  # a network that diverged at once has no train_loss
         raise unknown(f"metric of {name}", metric, known)
     points = [(line["epoch"], line[metric]) for line in metrics if line.get(metric) is not None]

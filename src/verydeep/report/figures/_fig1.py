@@ -1,4 +1,4 @@
-"""The paper's Figure 1, training curves of the best settings, and the loss of every setting over its gate bias."""
+"""The paper's Figure 1, training curves of the best settings, and the loss of every setting against its gate bias."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,10 +20,10 @@ def plot_fig1(
     """Draw training loss over epochs on a logarithmic axis.
 
     Args:
-        best: The curve of each network's best run, by a name such as `highway-50`; left.
-        mean: The mean of its ten best; right.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        best: The curve of each network's best run, by a name such as `highway-50`; drawn on the left.
+        mean: The mean over its ten best runs; drawn on the right.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     with saved_figure(path, 10, 4.5, theme) as (figure, palette):
         left, right = figure.subplots(1, 2, sharey=True)
@@ -39,7 +39,7 @@ def plot_fig1(
 
 
 def _draw(axes: Axes, curves: Mapping[str, Sequence[float]], palette: Palette) -> None:
-    """A colour a depth; highways solid, plain networks dashed."""
+    """Draw one colour per depth; highway networks solid, plain networks dashed."""
     depths = sorted({name.rpartition("-")[2] for name in curves}, key=int)
     for name, losses in curves.items():
         family, _, depth = name.rpartition("-")
@@ -52,13 +52,13 @@ def _draw(axes: Axes, curves: Mapping[str, Sequence[float]], palette: Palette) -
 def plot_gate_bias(
     settings: Mapping[int, Sequence[tuple[float, float]]], path: Path, epochs: int, theme: Theme = "light"
 ) -> Figure:
-    """Draw the loss of every setting twice: over the gate bias, and over depth times its sigmoid.
+    """Draw the loss of every setting twice: against the gate bias, and against depth times its sigmoid.
 
     Args:
         settings: By depth, the gate bias and the training loss of every setting that did not diverge.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        epochs: After how many the loss is.
-        theme: On white or on black.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        epochs: The number of epochs after which the loss was measured.
+        theme: Colours for a light or a dark background.
     """
     with saved_figure(path, 10, 4.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2, sharey=True)

@@ -1,4 +1,4 @@
-"""Every figure of what was found about a network."""
+"""All figures of an analysis at once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,12 +17,12 @@ Draw = Callable[[Path, Theme], Figure]
 
 
 def plot_findings(findings: Findings, folder: Path, theme: Theme = "light") -> list[Path]:
-    """Draw everything there is as PNG and SVG; return the pictures.
+    """Draw every result that is present as PNG and SVG, and return the files.
 
     Args:
-        findings: What to draw.
-        folder: Where gates.png, gates.svg, routing.png, ... go.
-        theme: On white or on black.
+        findings: The results.
+        folder: The folder for gates.png, gates.svg, routing.png, ...
+        theme: Colours for a light or a dark background.
     """
     pictures = {folder / f"{name}.{suffix}": draw for name, draw in _figures_of(findings) for suffix in ("png", "svg")}
     for path, draw in pictures.items():

@@ -1,4 +1,4 @@
-"""What the transform gates do, as the paper's Figure 2, and gates of feature maps position by position."""
+"""Transform gates, as in the paper's Figure 2, and the gates of feature maps at every position."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from verydeep.report.figures._theme import Palette, Theme, saved_figure
 GATE_TICKS = (0, 0.05, 0.2, 0.5, 1)
 _TITLES = ("transform gate biases", "mean transform gate outputs", "transform gate outputs, one sample",
            "block outputs, the same sample")  # fmt: skip
-_LAYERS, _MAPS = 12, 10  # of feature maps, shown at most
+_MOST_LAYERS, _MOST_MAPS = 12, 10  # in the figure of feature maps
 
 
 def plot_gates(
@@ -24,13 +24,13 @@ def plot_gates(
 ) -> Figure:
     """Draw Figure 2: biases, mean gate outputs, and the gate and block outputs of one sample, layers by blocks.
 
-    Biases are coloured around the value they started from, where all started from one. Feature maps are drawn by their
-    means over positions; blocks that a layer does not have are hatched.
+    Biases are coloured around their initial value, if they all had the same. Feature maps are averaged over positions;
+    blocks that a layer does not have are hatched.
 
     Args:
-        gates: Of one network, or of several with their names: each gets a row.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        gates: The statistics of one network, or of several with their names; each gets a row.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     networks = with_names(gates)
     with saved_figure(path, 13, 0.4 + 4.6 * len(networks), theme) as (figure, palette):
@@ -46,18 +46,18 @@ def plot_gates(
 
 
 def gate_scale() -> Normalize:
-    """Colours of gate outputs: from 0 to 1, with the small values, where most gates are, spread."""
+    """The colour scale of gate outputs, from 0 to 1, which spreads the small values where most gates are."""
     return PowerNorm(0.5, 0, 1)
 
 
 def common_initial_bias(gates: GateStatistics) -> float | None:
-    """The value all gate biases started from, if it was one and is known."""
+    """The initial value of all gate biases, if they had the same and it is known."""
     starts = np.unique(np.concatenate([bias.ravel() for bias in gates.initial_bias]))
     return float(starts[0]) if len(starts) == 1 and np.isfinite(starts[0]) else None
 
 
 def largest_deviation(values: Array, middle: float = 0) -> float:
-    """How far a map around a middle reaches; never zero, so that equal values have a colour too."""
+    """The largest distance from the middle, for a symmetric colour scale; 1 if all values equal the middle."""
     finite = np.abs(values[np.isfinite(values)] - middle)
     return float(finite.max(initial=0)) or 1.0
 
@@ -81,30 +81,30 @@ def _draw_biases(axes: Axes, gates: GateStatistics, palette: Palette) -> None:
     image = draw_heat_map(
         axes, values, palette, CenteredNorm(start, largest_deviation(values, start)), palette.diverging
     )
-    bar = add_colour_bar(axes, image, f"bias; ▲ where it started, {start:g}")
+    bar = add_colour_bar(axes, image, f"bias; ▲ initial value, {start:g}")
     bar.ax.plot([start], [-0.25], "^", color=palette.ink, markersize=6, clip_on=False)
 
 
 def has_feature_maps(gates: GateStatistics) -> bool:
-    """Whether gates have positions."""
+    """Whether any layer has feature maps, whose gates differ between positions."""
     return any(sample.ndim == 3 for sample in gates.sample_gates)
 
 
 def plot_feature_gates(gates: GateStatistics, path: Path, theme: Theme = "light") -> Figure:
-    """Draw where in the image the gates of one sample are open: a row for each layer, a square for each feature map.
+    """Draw where in the image the gates of one sample are open, with a row per layer and a square per feature map.
 
-    Of many layers, some evenly spread are drawn; of many feature maps, those that differ most between positions.
+    If there are many layers, an evenly spread selection is drawn; if there are many feature maps, those that vary most.
 
     Args:
-        gates: Of a network with feature maps.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        gates: The statistics of a network with feature maps.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     maps = {number: sample for number, sample in enumerate(gates.sample_gates) if sample.ndim == 3}
     if not maps:
-        raise UserError("the gates of this network have no positions: it has no convolutional highway layers")
-    chosen = [list(maps)[round(i)] for i in np.linspace(0, len(maps) - 1, min(_LAYERS, len(maps)))]
-    columns = min(_MAPS, max(len(maps[layer]) for layer in chosen))
+        raise UserError("this network has no convolutional highway layers, so its gates have no positions")
+    chosen = [list(maps)[round(i)] for i in np.linspace(0, len(maps) - 1, min(_MOST_LAYERS, len(maps)))]
+    columns = min(_MOST_MAPS, max(len(maps[layer]) for layer in chosen))
     with saved_figure(path, 1.4 + 1.0 * columns, 1.0 + 1.05 * len(chosen), theme) as (figure, palette):
         panels = figure.subplots(len(chosen), columns, squeeze=False)
         for row, layer in zip(panels, chosen, strict=True):
@@ -119,15 +119,15 @@ def plot_feature_gates(gates: GateStatistics, path: Path, theme: Theme = "light"
             ticks=GATE_TICKS,
             format="{x:g}",
         )
-        bar.set_label(f"gate output, sample {gates.sample}; number of the feature map above each")
+        bar.set_label(f"gate output, sample {gates.sample}; the number of the feature map is above each square")
     return figure
 
 
 def _draw_maps(row: list[Axes], sample: Array, palette: Palette) -> None:
-    liveliest = np.argsort(-sample.reshape(len(sample), -1).std(1), kind="stable")[: len(row)]
-    for axes in row[len(liveliest) :]:
+    most_varied = np.argsort(-sample.reshape(len(sample), -1).std(1), kind="stable")[: len(row)]
+    for axes in row[len(most_varied) :]:
         axes.set_axis_off()
-    for axes, number in zip(row, sorted(liveliest), strict=False):
+    for axes, number in zip(row, sorted(most_varied), strict=False):
         axes.imshow(sample[number], cmap=palette.sequential, norm=gate_scale(), interpolation="nearest", aspect="auto")
         axes.set(xticks=[], yticks=[])
         axes.set_title(str(number + 1), fontsize=7, pad=2)

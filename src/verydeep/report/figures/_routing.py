@@ -1,4 +1,4 @@
-"""How gate activity differs between classes, as the paper's Figure 3, and which classes travel alike."""
+"""Differences in gate activity between classes, as in the paper's Figure 3, and the similarity of classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from verydeep.report.figures._axes import Array, add_colour_bar, draw_heat_map, 
 from verydeep.report.figures._gates import largest_deviation
 from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
-_SHOWN = 8  # columns that can be read
+_MOST_CLASSES = 8  # columns that fit
 
 
 def plot_routing(
     routing: ClassRouting, path: Path, classes: Sequence[str] | None = None, theme: Theme = "light"
 ) -> Figure:
-    """Draw Figure 3: the mean gate activity of a class minus that of all samples, one column for each class.
+    """Draw Figure 3: the mean gate activity of a class minus that of all samples, one column per class.
 
-    Differences below three standard errors are faded: they may be noise.
+    Differences below three standard errors are faded, because they may be noise.
 
     Args:
-        routing: What to draw.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        classes: Which; the first class and the one most different from it unless given.
-        theme: On white or on black.
+        routing: The result.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        classes: The classes to draw; by default, the first class and the one that differs most from it.
+        theme: Colours for a light or a dark background.
     """
     shown = choose_classes(routing, classes)
     differences = [layer_grid([layer[number] for layer in routing.difference]) for number in shown]
@@ -49,20 +49,20 @@ def plot_routing(
 
 
 def choose_classes(routing: ClassRouting, classes: Sequence[str] | None = None) -> list[int]:
-    """Numbers of the classes to show: those named, or the first and the one most different from it."""
+    """Number the classes to show: those given, or the first and the one that differs most from it."""
     if classes is None:
         distances = np.nan_to_num(routing.distance[0])
         return sorted({0, int(distances.argmax())})
     for name in classes:
         if name not in routing.classes:
             raise unknown("class", name, routing.classes)
-    if not 0 < len(classes) <= _SHOWN:
-        raise UserError(f"choose from 1 to {_SHOWN} classes to draw, got {len(classes)}")
+    if not 0 < len(classes) <= _MOST_CLASSES:
+        raise UserError(f"choose from 1 to {_MOST_CLASSES} classes to draw, got {len(classes)}")
     return [routing.classes.index(name) for name in classes]
 
 
 def _fade_noise(axes: Axes, difference: Array, error: Array, palette: Palette) -> None:
-    """Veil what may be noise; the values below stay as they are."""
+    """Cover differences that may be noise with a translucent veil; the image below keeps its values."""
     veil = np.where(is_significant(difference, error) | ~np.isfinite(difference), np.nan, 1.0)
     image = axes.images[0]
     axes.imshow(
@@ -76,12 +76,12 @@ def _fade_noise(axes: Axes, difference: Array, error: Array, palette: Palette) -
 
 
 def plot_class_distances(routing: ClassRouting, path: Path, theme: Theme = "light") -> Figure:
-    """Draw how far classes are apart by their gates, similar ones side by side, and the tree that orders them.
+    """Draw the distances between the mean gates of classes, and the dendrogram that puts similar classes side by side.
 
     Args:
-        routing: What to draw.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        routing: The result.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     tree = layout_dendrogram(routing.linkage)
     order = tree.order
@@ -95,17 +95,17 @@ def plot_class_distances(routing: ClassRouting, path: Path, theme: Theme = "ligh
         branches.tick_params(labelsize="small")
         distances = routing.distance[np.ix_(order, order)]
         image = axes.imshow(distances, cmap=palette.sequential, interpolation="none", vmin=0)
-        axes.set_aspect("auto")  # nearly square, and as high as the tree, whose leaves stand at its rows
-        _name(axes, [routing.classes[leaf] for leaf in order], side)
+        axes.set_aspect("auto")  # as high as the tree, so that its leaves are level with the rows
+        _label_classes(axes, [routing.classes[leaf] for leaf in order], side)
         figure.colorbar(image, ax=axes, label="root mean square difference of mean gates", shrink=0.8, aspect=25)
     return figure
 
 
-def _name(axes: Axes, names: list[str], side: float) -> None:
+def _label_classes(axes: Axes, names: list[str], side: float) -> None:
     axes.tick_params(length=0)
     size = min(10.0, 60 * side / len(names))
-    turned = 90 if max(map(len, names)) > 3 else 0
-    axes.set_xticks(range(len(names)), names, fontsize=size, rotation=turned, parse_math=False)
+    rotation = 90 if max(map(len, names)) > 3 else 0
+    axes.set_xticks(range(len(names)), names, fontsize=size, rotation=rotation, parse_math=False)
     axes.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
 
 
@@ -114,8 +114,8 @@ class Dendrogram:
     """A dendrogram.
 
     Attributes:
-        order: The leaves as they stand side by side.
-        branches: For each join, four corners of a bracket: (height, place among the leaves).
+        order: The leaves, side by side.
+        branches: Per join, the four corners of a bracket as (height, position among the leaves).
     """
 
     order: list[int]
@@ -123,13 +123,13 @@ class Dendrogram:
 
 
 def layout_dendrogram(linkage: Array) -> Dendrogram:
-    """Lay out a clustering that scipy's `linkage` describes: row k joins two earlier clusters into number n + k."""
+    """Lay out the clustering of scipy's `linkage`, in which row k joins two earlier clusters into cluster n + k."""
     leaves = len(linkage) + 1
     members = {leaf: [leaf] for leaf in range(leaves)}
     for joined, (left, right, *_) in enumerate(linkage, leaves):
         members[joined] = members[int(left)] + members[int(right)]
     order = members[2 * leaves - 2]
-    tops = {leaf: (0.0, float(place)) for place, leaf in enumerate(order)}  # of each cluster: height, place
+    tops = {leaf: (0.0, float(place)) for place, leaf in enumerate(order)}  # per cluster: height, position
     branches = []
     for joined, (left, right, height, *_) in enumerate(linkage, leaves):
         (low, first), (high, second) = tops[int(left)], tops[int(right)]

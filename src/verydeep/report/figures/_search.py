@@ -1,4 +1,4 @@
-"""Pictures of a search: every field against the result, and every trial as a line through all fields."""
+"""Figures of a search: the result against each field, and every trial as a line through all fields."""
 
 from __future__ import annotations
 
@@ -14,24 +14,20 @@ from matplotlib.figure import Figure
 from verydeep.report.figures._axes import style_axes
 from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
-if TYPE_CHECKING:  # at run time only where it is needed: most reports are of no search
-    from verydeep.search import Choices, Range, Space, TrialRecord
+if TYPE_CHECKING:  # imported in functions, because optuna is heavy and most figures do not need it
+    from verydeep.search import Choices, Range, Record, Space
+_MOST_CHARACTERS = 24  # of all choices of a field together; longer labels are rotated
 
 
-_LETTERS = 24  # of all choices of a field together, before their names are turned
-
-
-def plot_slices(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
-) -> Figure:
-    """Draw the result over each field; diverged trials stand at the edge of the worst results, pruned ones are hollow.
+def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+    """Draw the result against each field; diverged trials are crosses at the edge, pruned trials are hollow.
 
     Args:
-        records: Trials; those without settings or an end are left out.
-        space: The fields.
-        metric: What the result is.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        records: The trials; those without settings and those that have not ended are left out.
+        space: The fields of the search.
+        metric: The metric of the result.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     shown = _shown(records)
     rows = math.ceil(len(space) / 3)
@@ -42,10 +38,8 @@ def plot_slices(
     return figure
 
 
-def plot_parallel(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
-) -> Figure:
-    """Draw every trial as a line through its settings, the best ones on top; arguments as in `plot_slices`."""
+def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+    """Draw every trial as a line through its settings, the best on top; the arguments are those of `plot_slices`."""
     from verydeep.search import ranked
 
     ended = ranked(_shown(records), "loss" not in metric)
@@ -90,7 +84,7 @@ def _draw_slice(
 
 
 def _draw_results(axes: Axes, shown: list[Record], name: str, position: Callable[[Any], float], colour: str) -> float:
-    """Draw what was measured, hollow where a trial was pruned; return the lowest."""
+    """Draw the results, hollow for pruned trials, and return the lowest."""
     lowest = math.inf
     for pruned in (False, True):
         some = [(position(r.settings[name]), r.value) for r in shown if (r.status == "pruned") is pruned]
@@ -104,7 +98,7 @@ def _draw_results(axes: Axes, shown: list[Record], name: str, position: Callable
 
 
 def _draw_diverged(axes: Axes, places: list[float], edge: float, colour: str) -> None:
-    """Draw diverged trials at an edge, without a place for them among the results."""
+    """Draw diverged trials at an edge without changing the range of the axis."""
     heights = axes.get_ylim()
     crosses = axes.plot(places, [edge] * len(places), "x", color=colour, clip_on=False)
     crosses[0].set(transform=axes.get_xaxis_transform(), label="diverged")
@@ -115,14 +109,14 @@ def _name_choices(axes: Axes, domain: Choices) -> None:
     names = [_format_choice(choice) for choice in domain.choices]
     axes.set_xticks(range(len(names)), names)
     axes.set_xlim(-0.5, len(names) - 0.5)
-    if sum(map(len, names)) > _LETTERS:
+    if sum(map(len, names)) > _MOST_CHARACTERS:
         axes.tick_params(axis="x", labelrotation=30)
         for label in axes.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
 
 
 def _format_choice(choice: object) -> str:
-    """Nearly as a configuration file has it."""
+    """Format a choice much as a configuration file does."""
     if isinstance(choice, bool):
         return str(choice).lower()
     if isinstance(choice, list | tuple):
@@ -131,7 +125,7 @@ def _format_choice(choice: object) -> str:
 
 
 def _positions(domain: Range | Choices) -> Callable[[Any], float]:
-    """Where a value is drawn: a number at itself, a choice at its number."""
+    """The position of a value on the axis: a number itself, or the index of a choice."""
     from verydeep.search import Range
 
     if isinstance(domain, Range):
@@ -141,7 +135,7 @@ def _positions(domain: Range | Choices) -> Callable[[Any], float]:
 
 
 def _relative_position(domain: Range | Choices, value: object) -> float:
-    """Where a value stands between the lowest, 0, and the highest, 1."""
+    """The position of a value between the lowest, 0, and the highest, 1."""
     from verydeep.search import Choices
 
     if isinstance(domain, Choices):
@@ -159,7 +153,7 @@ def _colours(palette: Palette, count: int) -> list[tuple[float, ...]]:
 
 
 def _parallel_axes(axes: Axes, space: Space) -> None:
-    """A vertical line for every field, with its ends and all choices named."""
+    """Draw a vertical line per field, with its ends and all choices labelled."""
     from verydeep.search import Range
 
     axes.set_xticks(range(len(space)), list(space))

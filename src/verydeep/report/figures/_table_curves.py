@@ -1,4 +1,4 @@
-"""Curves behind the paper's tables: test accuracy over epochs, and the published value to reach."""
+"""Test accuracy over epochs of the networks in the paper's tables, with the published values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 @dataclass(frozen=True)
 class TableCurves:
-    """What is drawn in one colour.
+    """The curves of one network, drawn in one colour.
 
     Attributes:
-        name: For the legend.
-        curves: Of every seed: the accuracy after each epoch.
-        published: What is to be reached; None if nothing was published.
+        name: The name in the legend.
+        curves: Per seed, the accuracy after each epoch.
+        published: The published accuracy, or None if there is none.
     """
 
     name: str
@@ -28,12 +28,12 @@ class TableCurves:
 
 
 def plot_tables(panels: Sequence[tuple[str, Sequence[TableCurves]]], path: Path, theme: Theme = "light") -> Figure:
-    """Draw a panel for each table.
+    """Draw one panel per table.
 
     Args:
-        panels: The title of each, and its networks.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        panels: The title and the networks of each panel.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     with saved_figure(path, 5 * len(panels), 4.2, theme) as (figure, palette):
         for axes, (title, networks) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -45,7 +45,7 @@ def plot_tables(panels: Sequence[tuple[str, Sequence[TableCurves]]], path: Path,
             if networks:
                 add_legend(axes)
             else:
-                axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=palette.ink)
+                axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", color=palette.ink)
     return figure
 
 
@@ -62,7 +62,7 @@ def _draw(axes: Axes, networks: Sequence[TableCurves], palette: Palette) -> None
 
 
 def _set_lower_limit(axes: Axes, networks: Sequence[TableCurves]) -> None:
-    """The first epochs are far below; what counts is how near the published values the last ones come."""
+    """Cut off the first epochs, so that the distance of the last ones from the published values is visible."""
     targets = [network.published for network in networks if network.published is not None]
     lasts = [curve[-1] for network in networks for curve in network.curves if curve]
     if targets and lasts:

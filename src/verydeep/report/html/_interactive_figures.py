@@ -1,4 +1,4 @@
-"""The paper's figures as heat maps and charts of the page."""
+"""Results of analysis and training as the page's heat maps and charts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,11 +22,11 @@ from verydeep.report.figures._signal_flow import curve_styles
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 
-_LINES = (1, 0, 2)  # the first moment, before training, is dashed
+_LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
 
 def gate_maps(gates: GateStatistics) -> dict[str, HeatMap]:
-    """Figure 2."""
+    """Draw the paper's Figure 2: biases, mean gate outputs, and the gates and outputs of one sample."""
     block = "feature map" if has_feature_maps(gates) else "block"
     bias, outputs, start = layer_grid(gates.bias), layer_grid(gates.sample_outputs), common_initial_bias(gates)
     found = {}
@@ -47,7 +47,7 @@ def gate_maps(gates: GateStatistics) -> dict[str, HeatMap]:
 
 
 def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
-    """Figure 3, a page for each class as far as they fit, and which pages are shown at first."""
+    """Draw the paper's Figure 3 with a page per class, as far as they fit, and choose the pages to show first."""
     cells = len(routing.layers) * max(layer.shape[1] for layer in routing.difference)
     most = pages_that_fit(cells)
     shown = choose_classes(routing)
@@ -62,7 +62,7 @@ def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
 
 
 def distance_map(routing: ClassRouting) -> HeatMap:
-    """Distances between classes, similar ones side by side."""
+    """Draw the distances between classes, with similar classes side by side."""
     order = layout_dendrogram(routing.linkage).order
     values = routing.distance[np.ix_(order, order)]
     names = tuple(routing.classes[c] for c in order)
@@ -71,7 +71,7 @@ def distance_map(routing: ClassRouting) -> HeatMap:
 
 
 def class_tree(routing: ClassRouting) -> dict[str, Any]:
-    """The dendrogram of classes, its root on the left and a leaf every 18 points."""
+    """Lay out the dendrogram of classes with its root on the left and 18 units per leaf."""
     tree = layout_dendrogram(routing.linkage)
     far = max(float(routing.linkage[:, 2].max()), 1e-12)
     paths = [
@@ -83,20 +83,22 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 
 
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
-    """Two layers closed together, and what that costs beyond each alone."""
+    """Draw the error with two layers closed, and its difference from the sum of both alone."""
     more = interaction(pairs.error, pairs.baseline.error)
     far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
         "error": HeatMap(
             "error, both closed", pairs.error[None], "sequential", low, high, columns="layer", percent=True
         ),
-        "more": HeatMap("beyond both alone", more[None], "diverging", -far, far, columns="layer", percent=True),
+        "more": HeatMap(
+            "difference from the sum of both alone", more[None], "diverging", -far, far, columns="layer", percent=True
+        ),
     }
 
 
 def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
-    """Loss and accuracy over epochs, of every set that was measured."""
-    names = {"": "while training", "train_": "training set", "valid_": "validation set", "test_": "test set"}
+    """Draw loss and accuracy over epochs for every split that was evaluated."""
+    names = {"": "during the epoch", "train_": "training set", "valid_": "validation set", "test_": "test set"}
     epochs, charts = [line["epoch"] for line in metrics], {}
     for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):
         sets = [s for s in names if any(line.get(f"{s}{key}") is not None for line in metrics)]
@@ -111,7 +113,7 @@ def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
 
 
 def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
-    """Figure 4."""
+    """Draw the paper's Figure 4: error and loss with each layer closed in turn."""
     where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
     charts = {}
     for key, y_name in (("error", "error"), ("loss", "mean cross-entropy")):
@@ -119,13 +121,13 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
             layers, [Series("this layer closed", values)], "layer", f"{y_name}, {where}",
-            percent=key == "error", rule=(baseline, "nothing closed"),
+            percent=key == "error", rule=(baseline, "no layer closed"),
         )  # fmt: skip
     return charts
 
 
 def usage_chart(usage: DepthUsage) -> Chart:
-    """Accuracy against layers kept."""
+    """Draw accuracy against the number of layers kept."""
     accuracy, total = (1 - usage.greedy.error)[::-1], len(usage.greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
     where = split_name(usage.greedy.split)
@@ -139,7 +141,7 @@ def usage_chart(usage: DepthUsage) -> Chart:
 
 
 def flow_charts(flows: Sequence[SignalFlow]) -> dict[str, Chart]:
-    """Activations forward, gradients backward."""
+    """Draw the size of activations and gradients per layer."""
     styles = curve_styles([flow.name for flow in flows])
     longest = max(len(flow.layers) for flow in flows)
     charts = {}

@@ -1,4 +1,4 @@
-"""What the page says about a run itself: what was trained on what, how it ended, and how to do it again."""
+"""The sections about the run itself: what was trained on what, how it ended, and how to reproduce it."""
 
 import shlex
 from typing import Any
@@ -14,14 +14,14 @@ _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
     "stopped early": "It stopped after {done} of {epochs} epochs, because validation accuracy no longer improved.",
     "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without bound.",
-    "pruned": "It was made from {parent} by removing layers, and was not trained any further.",
+    "pruned": "It was made from {parent} by removing layers, without further training.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
 }
 _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued."
 
 
 def run_section(run: Run) -> dict[str, Any]:
-    """Title, facts and curves."""
+    """Collect the title, key figures and training curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
     parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
     ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
@@ -32,7 +32,7 @@ def run_section(run: Run) -> dict[str, Any]:
         "data_name": info.data,
         "subtitle": _subtitle(run, info),
         "ending": ending if untrained else f"{ending} {_describe_weights(run)}".strip(),
-        "facts": _facts(run, info),
+        "facts": _key_figures(run, info),
         "charts": {} if untrained else training_charts(metrics),
         "epochs": epoch_table(metrics) if metrics else (),
     }
@@ -51,10 +51,10 @@ def _describe_weights(run: Run) -> str:
         return ""
     best = measured.get("valid_accuracy") is not None
     which = "with the best validation accuracy" if best else "of the last epoch"
-    return f"The weights looked at here are those {which}, epoch {measured['epoch']}."
+    return f"This page shows the weights {which}, epoch {measured['epoch']}."
 
 
-def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
+def _key_figures(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     measured = run.measured
     found = [("status", info.status)]
     for key, name in (("test", "test accuracy"), ("valid", "validation accuracy"), ("train", "training accuracy")):
@@ -77,8 +77,8 @@ def _environment(run: Run) -> list[list[str]]:
 
 
 def reproduction_section(run: Run) -> dict[str, Any]:
-    """Configuration, environment, and the commands."""
-    facts, parent = run.metadata, run.metadata.get("made_from")
+    """Collect the configuration, the environment and the commands that make the run again."""
+    facts, parent = run.facts, run.facts.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
