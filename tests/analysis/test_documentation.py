@@ -20,7 +20,7 @@ def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
 
 
 def test_the_guide_names_files_that_are_written_and_options_that_exist() -> None:
-    from verydeep.analysis._findings import _FILES
+    from verydeep.analysis._saving import _FILES
     from verydeep.cli.commands._analyze import AnalyzeOptions
     from verydeep.cli.commands._prune import PruneOptions
 

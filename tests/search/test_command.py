@@ -55,10 +55,10 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     printed = capsys.readouterr().out
     best = ranked(records(open_study(searched)), maximise=True)
     values = [f"{record.value:.2%}" for record in best]
-    assert values[0] in next(line for line in said.splitlines() if "finished" in line)
-    assert said.count("finished") == 3
-    assert "5 of 5 trials ended" in said
-    assert "importance (uncertain after only 5 trials): " in said
+    assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
+    assert printed.count("finished") == 3
+    assert "5 of 5 trials ended" in printed
+    assert "importance (uncertain after only 5 trials): " in printed
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
     assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
@@ -110,8 +110,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     metrics = folder / "trials" / "0000" / "metrics.jsonl"
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
     process.send_signal(signal.SIGINT)
-    said = process.communicate()[1].decode()
-    assert (process.returncode, "continue with the same command" in said) == (130, True), said
+    printed = process.communicate()[1].decode()
+    assert (process.returncode, "continue with the same command" in printed) == (130, True), printed
     trained = Run.load(folder / "trials" / "0000").metrics
     assert 2 <= len(trained) < 200
     assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]

@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has closed the pipe, as in `verydeep models | head`
         _discard_output()
         return 141
+    except OtherProcessError:  # the other process reports it
+        return 2
     except (UserError, OSError) as error:  # OSError: for example, standard output on a full disk
         print(f"verydeep: {error}", file=sys.stderr)
         _discard_output()

@@ -64,8 +64,6 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(AnalyzeOptions, "analyze", arguments)
     parts, tolerance = selected_parts(options.only, options.pairs), parse_tolerance(options.tolerance)
-    import torch
-
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
     from verydeep.training import Run, load_data
@@ -138,10 +136,6 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
 
 def moments(run: Run, label: str) -> dict[str, Network]:
     """The run's network at initialisation, if its seed determines that, and trained."""
-    import torch
-
-    from verydeep.models import build
-
     began = {}
     if "model" not in run.user_supplied:
         began = {f"{label}, at initialisation": _untrained(run.model.config, run.config.seed)}

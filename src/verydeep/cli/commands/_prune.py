@@ -47,15 +47,12 @@ class PruneOptions:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(PruneOptions, "prune", arguments)
-    import torch
-
     from verydeep.cli._run_options import load_model, parse_tolerance
     from verydeep.training import Interrupted, Run, require_free_folder
 
     tolerance = parse_tolerance(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is the learning rate of fine-tuning; add --fine-tune EPOCHS")
-    torch.set_flush_denormal(True)  # as in training
     run = Run.load(options.run)
     folder = options.folder or _default_folder(run.path)
     require_free_folder(folder)
@@ -81,7 +78,7 @@ def _prune(
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
     from verydeep.cli._run_options import data_label
-    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_report, train
+    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
 
     dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
@@ -117,7 +114,7 @@ def _chosen(options: PruneOptions, run: Run, dataset: Dataset | None) -> Split:
 
 
 def _split(options: PruneOptions, run: Run) -> str:
-    held_out = options.data is None and run.facts.get("data", {}).get("valid")
+    held_out = options.data is None and run.metadata.get("data", {}).get("valid")
     return options.split or ("valid" if held_out else "train")
 
 

@@ -16,7 +16,7 @@ from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
-    from verydeep.search import Record, Study
+    from verydeep.search import Study, TrialRecord
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 _Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
@@ -184,17 +184,17 @@ def _show(options: SearchShowOptions) -> int:
     return 0
 
 
-def _print(study: Study, found: list[Record], best: list[Record]) -> None:
+def _print(study: Study, found: list[TrialRecord], best: list[TrialRecord]) -> None:
     from verydeep.cli._console import console
     from verydeep.cli.views._search import progress, trials_table
-    from verydeep.search import importance, weighed
+    from verydeep.search import importance, scored
 
     console.print(trials_table(best, study.config.metric))
     diverged = sum(record.status == "diverged" for record in found)
     note = f"; {diverged} diverged" if diverged else ""
     console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
     if shares := importance(found, study.config.space, study.config.maximise):
-        count = len(weighed(found, study.config.maximise))
+        count = len(scored(found, study.config.maximise))
         few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {count} trials)"
         listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
         console.print(f"importance{few}: {listed}", highlight=False)
@@ -202,7 +202,7 @@ def _print(study: Study, found: list[Record], best: list[Record]) -> None:
         console.print("importance: unknown, because there are too few trials or only one field", highlight=False)
 
 
-def _draw(study: Study, found: list[Record], folder: Path) -> list[Path]:
+def _draw(study: Study, found: list[TrialRecord], folder: Path) -> list[Path]:
     from verydeep.report import plot_parallel, plot_slices
     from verydeep.search import ranked
 

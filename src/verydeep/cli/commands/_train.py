@@ -63,7 +63,6 @@ class ResumeOptions:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = parse(arguments)
-    torch.set_flush_denormal(True)  # gradients that vanish would otherwise cost ten times the time
     several = (
         options.seeds is not None if isinstance(options, TrainOptions) else (options.resume / "seeds.json").exists()
     )
@@ -81,11 +80,11 @@ def main(arguments: list[str]) -> int:
 
 def _single(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume one run and describe how it ended."""
-    report = make_report(options.quiet)
+    progress = make_progress(options.quiet)
     if options.tensorboard:
-        report = TensorBoard(report)
+        progress = TensorBoard(progress)
     if isinstance(options, TrainOptions):
-        run = train(options.settings, options.folder, root=options.root, report=report)
+        run = train(options.settings, options.folder, root=options.root, progress=progress)
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, progress=progress)
     else:
@@ -97,9 +96,9 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume a run per seed and describe the results."""
     if options.tensorboard:
         TensorBoard.check_installed()
-    report = make_seeds_report(options.quiet)
+    progress = make_seeds_progress(options.quiet)
     if isinstance(options, ResumeOptions):
-        seeds = resume_seeds(options.resume, root=options.root, report=report, tensorboard=options.tensorboard)
+        seeds = resume_seeds(options.resume, root=options.root, progress=progress, tensorboard=options.tensorboard)
     else:
         assert options.seeds is not None
         seeds = train_seeds(

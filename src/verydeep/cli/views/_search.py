@@ -71,7 +71,7 @@ def make_search_report(quiet: bool) -> SearchReport:
     return SearchReport() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
 
 
-def progress(found: list[Record], jobs: int) -> str:
+def progress(found: list[TrialRecord], jobs: int) -> str:
     """Describe how far a search is, and estimate the time left from the mean time of the trials that have ended."""
     ended = [record for record in found if record.status not in ("training", "waiting")]
     running = sum(record.status == "training" for record in found)
@@ -82,7 +82,7 @@ def progress(found: list[Record], jobs: int) -> str:
     return text
 
 
-def trials_table(rows: list[Record], metric: str, title: str = "") -> Table:
+def trials_table(rows: list[TrialRecord], metric: str, title: str = "") -> Table:
     """Make a table of trials."""
     from rich.table import Table
     from rich.text import Text
@@ -93,7 +93,7 @@ def trials_table(rows: list[Record], metric: str, title: str = "") -> Table:
     return table
 
 
-def cells(record: Record, metric: str) -> list[str]:
+def cells(record: TrialRecord, metric: str) -> list[str]:
     """Format a trial for a row of the table or a line of the log."""
     value = "" if record.value is None else f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
     settings = " ".join(f"{name}={_short(v)}" for name, v in record.settings.items())

@@ -15,11 +15,13 @@ from verydeep.report.figures._axes import style_axes
 from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 if TYPE_CHECKING:  # imported in functions, because optuna is heavy and most figures do not need it
-    from verydeep.search import Choices, Range, Record, Space
+    from verydeep.search import Choices, Range, Space, TrialRecord
 _MOST_CHARACTERS = 24  # of all choices of a field together; longer labels are rotated
 
 
-def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+def plot_slices(
+    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
+) -> Figure:
     """Draw the result against each field; diverged trials are crosses at the edge, pruned trials are hollow.
 
     Args:
@@ -38,7 +40,9 @@ def plot_slices(records: Sequence[Record], space: Space, metric: str, path: Path
     return figure
 
 
-def plot_parallel(records: Sequence[Record], space: Space, metric: str, path: Path, theme: Theme = "light") -> Figure:
+def plot_parallel(
+    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
+) -> Figure:
     """Draw every trial as a line through its settings, the best on top; the arguments are those of `plot_slices`."""
     from verydeep.search import ranked
 
@@ -63,7 +67,7 @@ def _shown(records: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 
 def _draw_slice(
-    axes: Axes, shown: list[Record], name: str, domain: Range | Choices, metric: str, palette: Palette
+    axes: Axes, shown: list[TrialRecord], name: str, domain: Range | Choices, metric: str, palette: Palette
 ) -> None:
     from verydeep.search import Choices, Range
 
@@ -83,7 +87,9 @@ def _draw_slice(
     style_axes(axes)
 
 
-def _draw_results(axes: Axes, shown: list[Record], name: str, position: Callable[[Any], float], colour: str) -> float:
+def _draw_results(
+    axes: Axes, shown: list[TrialRecord], name: str, position: Callable[[Any], float], colour: str
+) -> float:
     """Draw the results, hollow for pruned trials, and return the lowest."""
     lowest = math.inf
     for pruned in (False, True):

@@ -78,7 +78,7 @@ def _environment(run: Run) -> list[list[str]]:
 
 def reproduction_section(run: Run) -> dict[str, Any]:
     """Collect the configuration, the environment and the commands that make the run again."""
-    facts, parent = run.facts, run.facts.get("made_from")
+    facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
