@@ -76,7 +76,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     assert main(["analyze", str(run.path), "--pairs", "--sample", "3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    for words in ("layers that matter most", "most biases decreased", "Depth usage:", "Idle when closed alone"):
+    for words in ("The most important layers", "most biases decreased", "Depth usage:", "Idle when closed alone"):
         assert words in printed.out
     found = load_findings(run.path / "analysis")
     assert found.gates is not None
@@ -268,7 +268,7 @@ def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.
     command = ["prune", str(run.path), "--tolerance", "0.9", "--split", "train", "--samples", "50"]
     assert main([*command, "--folder", str(tmp_path / "small")]) == 0
     printed = capsys.readouterr()
-    assert "a fully connected network keeps one" in printed.err
+    assert "a fully connected network keeps at least one" in printed.err
     for words in ("before", "highway layers", "accuracy, train", "accuracy, test", "multiply-adds", "times as fast"):
         assert words in printed.out
 

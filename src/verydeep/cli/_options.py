@@ -21,7 +21,7 @@ _FRAME_OR_COLOUR = re.compile(r"\x1b\[[0-9;]*m|[╭╮╰╯│]")
 _RULE = re.compile(r"^ *[─-]+ *$", flags=re.MULTILINE)
 
 
-def option(metavar: str, description: str | None = None, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - tyro's own
+def option(metavar: str, description: str | None = None, aliases: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - tyro's own
     """Annotate a field of an options dataclass; --help shows its default unless that is None.
 
     Args:

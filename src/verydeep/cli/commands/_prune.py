@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
     tolerance = parse_tolerance(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
-        raise UserError("--lr is the learning rate of fine-tuning; add --fine-tune EPOCHS")
+        raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
     run = Run.load(options.run)
     folder = options.folder or _default_folder(run.path)
     require_free_folder(folder)

@@ -96,7 +96,7 @@ def _check(options: ReproduceOptions) -> None:
     if options.minutes is not None and not options.minutes >= 0:
         raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
     if options.what == "all" and options.only is not None:
-        raise UserError("--only selects networks of one table or figure; give its name instead of all")
+        raise UserError("--only selects networks of one table or figure; name it instead of all")
     foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
     defaults = {field.name: field.default for field in fields(options)}
     for name in foreign:
