@@ -10,10 +10,7 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._options import read_options
-from verydeep.cli.commands._reproduce import ReproduceOptions
-from verydeep.cli.commands._reproduce_fig1 import _study as fig1_study
-from verydeep.cli.commands._reproduce_tables import _study as tables_study
-from verydeep.cli.commands._reproduce_tables import panel, read_seeds
+from verydeep.cli.commands._reproduce import ReproduceOptions, _fig1_study, _tables_study, read_seeds, table_panel
 from verydeep.cli.views._reproduce import TablesBar, TablesLines
 from verydeep.config import to_dict
 from verydeep.data import DataConfig
@@ -79,7 +76,7 @@ def test_a_quick_run_is_marked_and_not_compared_with_published_numbers(tmp_path:
     trial.start(replace(read_recipe("highway-a", "fast"), data=DataConfig("digits")))
     trial.curves = {0: curve([0.5])}
     true = made_up(tmp_path, "highway-b", [curve([0.5])])
-    assert [network.published for network in panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
+    assert [network.published for network in table_panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
     assert "| digits (quick run) |" in "".join(table_lines("table2", [trial]))
 
 
@@ -418,9 +415,9 @@ def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None
             ReproduceOptions, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)]
         )
         if what != "fig1":
-            found[what] = tables_study(options, ("table2",), tmp_path).runs
+            found[what] = _tables_study(options, ("table2",), tmp_path).runs
         if what != "table2":
-            assert fig1_study(options).runs == tmp_path / "fig1"
+            assert _fig1_study(options).runs == tmp_path / "fig1"
     assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.errors import UserError, unknown
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verydeep.paper import Fig1, TableResult, Tables
+    from verydeep.report import TableCurves
+    from verydeep.training import Interrupt
 
 _TABLES = ("table1", "table2", "table3")
 _WHAT = ("fig1", *_TABLES, "all")
+_MOST_SEEDS = 1000
 _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 
@@ -66,17 +76,15 @@ def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(ReproduceOptions, "reproduce", arguments)
     _check(options)
-    from verydeep.cli.commands._reproduce_fig1 import reproduce_fig1
-    from verydeep.cli.commands._reproduce_tables import reproduce_tables
     from verydeep.training import interruptible
 
     began = time.monotonic()
     with interruptible() as interrupt:
         if options.what != "fig1":
             tables = _TABLES if options.what == "all" else (options.what,)
-            reproduce_tables(options, tables, interrupt, _seconds(options))
+            _reproduce_tables(options, tables, interrupt, _seconds(options))
         if options.what in ("fig1", "all") and not interrupt.requested:
-            reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
+            _reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
         print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
@@ -102,3 +110,148 @@ def _check(options: ReproduceOptions) -> None:
     for name in foreign:
         if getattr(options, name) != defaults[name]:
             raise UserError(f"--{name} does not apply to {options.what}")
+
+
+def _reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: float | None) -> None:
+    """Train for the given time, then write and print all results so far."""
+    study = _fig1_study(options)
+    if seconds != 0:
+        for _, said in study.train(options.root, interrupt, seconds):
+            print(said, flush=True)
+    _write_fig1(study, options.quick)
+
+
+def _fig1_study(options: ReproduceOptions) -> Fig1:
+    from verydeep.paper import HALVING, QUICK, Fig1, selected_networks, without_halving
+
+    protocol = QUICK if options.quick else HALVING
+    results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
+    if options.what == "all" and options.results:  # the folder of everything
+        results = options.results / "fig1"
+    own = options.quick and options.runs is None
+    runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
+    protocol = without_halving(protocol) if options.strict else protocol
+    return Fig1(protocol, selected_networks(options.only), results, runs, options.jobs)
+
+
+def _write_fig1(study: Fig1, quick: bool) -> None:
+    """Write the figure, the table and the pages from all results so far."""
+    from verydeep.paper import (
+        NETWORKS,
+        best_curves,
+        claim_lines,
+        epochs_left,
+        fig1_page,
+        fig1_rows,
+        fig1_table_lines,
+        gate_biases,
+        loss_ratio,
+        mean_curves,
+        write_page,
+    )
+    from verydeep.report import plot_fig1, plot_gate_bias
+
+    found = study.read(NETWORKS)
+    rows = fig1_rows(found, study.protocol)
+    for suffix in ("png", "svg"):
+        plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
+    epochs = study.protocol.stages[0].epochs
+    plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
+    left = sum(epochs_left(result.trials, study.protocol) for result in found)
+    values = {"ratio_at_100_layers": loss_ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
+    write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
+    write_atomic(study.results / "fig1.md", fig1_page(found, study.protocol))
+    print("\n".join(fig1_table_lines(rows)))
+    print("\n".join(["", *claim_lines(rows, left), ""]))
+    print(f"{study.time_left(found)}; figure, table and analysis are in {study.results}")
+    if study.results.name == "fig1":  # among the other results, not in a folder of its own
+        print(f"everything measured so far: {write_page(study.results.parent, quick)}")
+
+
+def _reproduce_tables(
+    options: ReproduceOptions, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None
+) -> None:
+    """Train for the given time, then write and print all results so far."""
+    from verydeep.cli.views._reproduce import make_tables_view
+    from verydeep.paper import TEACHER
+
+    results = options.results or Path("runs/quick" if options.quick else "results")
+    study = _tables_study(options, tables, results)
+    if seconds != 0:
+        view = make_tables_view(study)
+        try:
+            study.train(options.root, interrupt, seconds, view.epoch)
+        finally:
+            view.close()
+        teaching = set(map(study.schedule.teacher_status, study.waiting))
+        if "diverged" in teaching:
+            print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
+        elif "training" in teaching and options.epochs is not None:
+            print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
+    _write_tables(study, tables, results)
+    for row in study.schedule.refused:
+        print(f"left alone: {study.schedule.results[row].refusal}")
+
+
+def _tables_study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) -> Tables:
+    from verydeep.paper import Tables, selected_rows
+
+    runs = options.runs or (results / "runs" if options.quick else Path("runs"))
+    return Tables(
+        selected_rows(tables, options.only),
+        options.recipe,
+        results / "tables",
+        runs / "tables",
+        read_seeds(options.seeds),
+        options.epochs,
+        options.jobs,
+        options.threads,
+        options.quick,
+    )
+
+
+def read_seeds(text: str | None) -> tuple[int, ...] | None:
+    """Parse --seeds: `3` means the first three seeds, `0,4` these two, `2,` only this one."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and "," not in text:
+        numbers = list(range(min(numbers[0], _MOST_SEEDS + 1)))
+    if not 0 < len(numbers) <= _MOST_SEEDS or min(numbers) < 0:
+        raise UserError(
+            f"--seeds takes a number of seeds such as 5, at most {_MOST_SEEDS}, or a list such as 0,1,2; got '{text}'"
+        )
+    return tuple(dict.fromkeys(numbers))
+
+
+def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
+    """Write the curves and the page of all tables, and print the selected tables."""
+    from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
+    from verydeep.report import plot_tables
+
+    found = read_results(study.results)
+    for suffix in ("png", "svg") if found else ():
+        panels = [(title.partition(":")[0], table_panel(table, found)) for table, title in TABLES.items()]
+        plot_tables(panels, study.results / f"curves.{suffix}")
+    for table in tables:
+        print(TABLES[table], *table_lines(table, found), sep="\n")
+        if table != "table2":
+            print("The authors' log beside ours", *log_lines(found, table), sep="\n")
+    print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
+
+
+def table_panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:
+    """The curves of a table's networks, for its panel of the figure."""
+    from verydeep.report import TableCurves
+
+    networks = []
+    for result in found:
+        if result.row.table == table:
+            lines = [curve.metrics for curve in result.curves.values()]
+            curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
+            published = None if result.is_quick_run else result.row.accuracy
+            networks.append(TableCurves(f"{result.row.name}, {result.recipe}", curves, published))
+    return networks
