@@ -8,7 +8,7 @@ from typing import TextIO
 import pytest
 
 from verydeep.cli import main
-from verydeep.cli.commands._bench import _show
+from verydeep.cli.commands._bench import _heading, _show
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +51,8 @@ def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture
         (["train", "--epochs", "x"], "--epochs must be a whole number, not 'x' (see verydeep train --help)"),
         (["train", "--epochs=1.5"], "--epochs must be a whole number, not '1.5' (see verydeep train --help)"),
         (["train", "--optim.lr", "hint"], "--optim.lr must be a number, not 'hint' (see verydeep train --help)"),
+        (["train", "--average", "2"], "--average is now called --ema-half-life"),
+        (["train", "--epochs", "1", "--explosion=9"], "--explosion is now called --divergence-factor"),
         (["search", "show"], "missing: STUDY (see verydeep search show --help)"),
         (["export", "run"], "missing: --onnx FILE (see verydeep export --help)"),
         (["data"], "expected one of {list, get, check, show} (see verydeep data --help)"),
@@ -108,3 +110,9 @@ def test_output_that_cannot_be_written_is_said_in_a_line(unbuffered: str) -> Non
 def test_the_bench_prints_a_folder_with_brackets_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     _show({}, "", Path("bench[bold]"), False)
     assert capsys.readouterr().out.endswith("are in bench[bold]\n")
+
+
+def test_the_bench_page_shows_no_password() -> None:
+    facts = dict.fromkeys(("processor", "cores", "system", "python", "torch", "verydeep", "git"), "x")
+    environment = facts | {"command": "verydeep bench --storage postgresql://me:SECRET@host/db"}
+    assert "SECRET" not in _heading({"case": {"date": "2026-01-01T00:00", "environment": environment}})

@@ -13,10 +13,10 @@ from torch import nn
 
 from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
 from verydeep.cli import main
-from verydeep.cli._run_options import name_of_data, share
-from verydeep.cli.commands._analyze import chosen_parts, moments
-from verydeep.cli.commands._prune import Prune, tuning_config
-from verydeep.cli.views._analysis import ranges
+from verydeep.cli._run_options import data_label, parse_tolerance
+from verydeep.cli.commands._analyze import moments, selected_parts
+from verydeep.cli.commands._prune import PruneOptions, tuning_config
+from verydeep.cli.views._analyze import ranges
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import from_pretrained
@@ -76,7 +76,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     assert main(["analyze", str(run.path), "--pairs", "--sample", "3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    for words in ("layers that matter most", "most biases decreased", "Depth usage:", "Idle when closed alone"):
+    for words in ("The most important layers", "most biases decreased", "Depth usage:", "Idle when closed alone"):
         assert words in printed.out
     found = load_findings(run.path / "analysis")
     assert found.gates is not None
@@ -206,7 +206,7 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(1 - report["test"][1]["error"])
     assert main(["analyze", str(folder), "--only", "gates,lesions"]) == 0
     assert main(["train", "--resume", str(folder)]) == 0
-    assert "has ended already" in capsys.readouterr().out
+    assert "has already finished" in capsys.readouterr().out
     assert main(["runs", str(folder.parent), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["run-pruned"]["status"] == "pruned"
@@ -239,7 +239,7 @@ def test_other_data_is_named_in_what_is_found(run: Run) -> None:
 def test_a_file_or_folder_called_test_is_no_test_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test").mkdir()
     monkeypatch.chdir(tmp_path / "test")
-    names = [name_of_data(source, "train") for source in (None, "../new/test.csv", ".", "../test", "mnist")]
+    names = [data_label(source, "train") for source in (None, "../new/test.csv", ".", "../test", "mnist")]
     assert names == ["train", "test.csv", "test/", "test/", "mnist"]
 
 
@@ -268,7 +268,7 @@ def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.
     command = ["prune", str(run.path), "--tolerance", "0.9", "--split", "train", "--samples", "50"]
     assert main([*command, "--folder", str(tmp_path / "small")]) == 0
     printed = capsys.readouterr()
-    assert "a fully connected network keeps one" in printed.err
+    assert "a fully connected network keeps at least one" in printed.err
     for words in ("before", "highway layers", "accuracy, train", "accuracy, test", "multiply-adds", "times as fast"):
         assert words in printed.out
 
@@ -310,7 +310,7 @@ def test_fine_tuning_that_diverges_leaves_what_pruning_found(run: Run, tmp_path:
 def test_fine_tuning_takes_no_hints_again(run: Run) -> None:
     taught = DistillConfig(teacher="somewhere", hint_epochs=3, hint="conv2", guided="highway5")
     config = replace(run.config, epochs=9, distill=taught)
-    tuning = tuning_config(Run(run.path, config), Prune(run.path, fine_tune=2))
+    tuning = tuning_config(Run(run.path, config), PruneOptions(run.path, fine_tune=2))
     assert tuning.distill == replace(taught, hint_epochs=0)
 
 
@@ -344,12 +344,12 @@ def test_a_network_that_was_given_and_never_saved_cannot_go_on(run: Run, tmp_pat
 
 
 def test_shares_parts_and_ranges_are_read_and_written_as_people_do() -> None:
-    assert share("0.1%") == pytest.approx(0.001)
-    assert share(" 0.001 ") == 0.001
-    assert share("0") == 0
-    assert chosen_parts("lesions, gates", False) == ["gates", "lesions"]
-    assert chosen_parts("gates", True) == ["gates", "pairs"]
-    assert "pairs" not in chosen_parts(None, False)
+    assert parse_tolerance("0.1%") == pytest.approx(0.001)
+    assert parse_tolerance(" 0.001 ") == 0.001
+    assert parse_tolerance("0") == 0
+    assert selected_parts("lesions, gates", False) == ["gates", "lesions"]
+    assert selected_parts("gates", True) == ["gates", "pairs"]
+    assert "pairs" not in selected_parts(None, False)
     assert ranges([6, 2, 3, 4, 11]) == "3-5, 7, 12"  # counted from 1
     assert ranges(()) == "none"
-    assert np.isfinite(share("99.9%"))
+    assert np.isfinite(parse_tolerance("99.9%"))

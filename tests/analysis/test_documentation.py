@@ -21,11 +21,15 @@ def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
 
 def test_the_guide_names_files_that_are_written_and_options_that_exist() -> None:
     from verydeep.analysis._saving import _FILES
-    from verydeep.cli.commands._analyze import Analyze
-    from verydeep.cli.commands._prune import Prune
+    from verydeep.cli.commands._analyze import AnalyzeOptions
+    from verydeep.cli.commands._prune import PruneOptions
 
     assert {f"{name}.npz" for name in _FILES} <= set(re.findall(r"[a-z]+\.npz", GUIDE))
-    options = {name.replace("_", "-") for command in (Analyze, Prune) for name in vars(command)["__annotations__"]}
+    options = {
+        name.replace("_", "-")
+        for command in (AnalyzeOptions, PruneOptions)
+        for name in vars(command)["__annotations__"]
+    }
     assert set(re.findall(r"--([a-z][a-z-]*)", GUIDE)) <= options
 
 

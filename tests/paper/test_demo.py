@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import verydeep
-from verydeep.cli.commands._demo import _tell
+from verydeep.cli.commands._demo import _print_results
 from verydeep.errors import UserError
 from verydeep.paper import _demo, demo_configs, demo_data, verdict
 from verydeep.training import Run, read_config
@@ -61,7 +61,7 @@ def test_a_network_that_diverges_at_once_is_told_and_what_to_try_next_needs_no_o
         "plain": [{"epoch": 1, "loss": None}],
         "highway": [{"epoch": 1, "loss": 0.1, **learnt}],
     }
-    _tell(lines, tmp_path, "digits")
+    _print_results(lines, tmp_path, "digits")
     shown = capsys.readouterr().out
     assert "The plain network diverged; the highway network learns." in shown
     assert shown.count("verydeep train --data.source digits --") == shown.count("verydeep train") == 3

@@ -10,11 +10,8 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._options import read_options
-from verydeep.cli.commands._reproduce import Reproduce
-from verydeep.cli.commands._reproduce_fig1 import _study as fig1_study
-from verydeep.cli.commands._reproduce_tables import _study as tables_study
-from verydeep.cli.commands._reproduce_tables import panel, read_seeds
-from verydeep.cli.views._tables import Bar, Lines
+from verydeep.cli.commands._reproduce import ReproduceOptions, _fig1_study, _tables_study, read_seeds, table_panel
+from verydeep.cli.views._reproduce import TablesBar, TablesLines
 from verydeep.config import to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
@@ -79,7 +76,7 @@ def test_a_quick_run_is_marked_and_not_compared_with_published_numbers(tmp_path:
     trial.start(replace(read_recipe("highway-a", "fast"), data=DataConfig("digits")))
     trial.curves = {0: curve([0.5])}
     true = made_up(tmp_path, "highway-b", [curve([0.5])])
-    assert [network.published for network in panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
+    assert [network.published for network in table_panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
     assert "| digits (quick run) |" in "".join(table_lines("table2", [trial]))
 
 
@@ -345,7 +342,7 @@ def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     said, half = reproduce("pieces", "--epochs", "1")
     assert "1 of 2 epochs" in said
     assert half == whole[:1]
-    said, both = reproduce("pieces", "--resume")
+    said, both = reproduce("pieces")
     assert both == whole
     assert said.count("highway-a seed 0  epoch") == 1
     assert "nothing left" in said
@@ -414,11 +411,13 @@ def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys
 def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None:
     found = {}
     for what in ("table2", "fig1", "all"):
-        options = read_options(Reproduce, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)])
+        options = read_options(
+            ReproduceOptions, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)]
+        )
         if what != "fig1":
-            found[what] = tables_study(options, ("table2",), tmp_path).runs
+            found[what] = _tables_study(options, ("table2",), tmp_path).runs
         if what != "table2":
-            assert fig1_study(options).runs == tmp_path / "fig1"
+            assert _fig1_study(options).runs == tmp_path / "fig1"
     assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
 
 
@@ -469,14 +468,14 @@ def begun(tmp_path: Path) -> Tables:
 
 
 def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    Lines(begun).epoch(begun.schedule.tasks()[0], TENTH)
+    TablesLines(begun).epoch(begun.schedule.tasks()[0], TENTH)
     said = capsys.readouterr().out
     assert said.startswith("highway-a seed 0  epoch 10/40")
     assert said.endswith("; 30 min left\n")
 
 
 def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    bar = Bar(begun)
+    bar = TablesBar(begun)
     ran(begun.results, "highway-a", 20)
     bar.epoch(begun.schedule.tasks()[0], TENTH)
     bar.close()

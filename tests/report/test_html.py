@@ -86,7 +86,7 @@ def test_a_network_that_learnt_nothing_is_not_called_shallow(trained: Run, page:
     greedy = replace(hopeless.greedy, error=np.full(made_up.DEPTH + 1, 0.74))
     idle = replace(hopeless, greedy=greedy, kept=(), idle=greedy.order)
     write_report(trained, page, replace(made_up.findings(), usage=idle))  # a quarter are right by chance
-    assert "learnt next to nothing: it is right on 26.0% of the training set" in read(page).text
+    assert "learnt next to nothing: its accuracy on the training set is 26.0%" in read(page).text
 
 
 def test_results_of_different_networks_are_refused(trained: Run, page: Path) -> None:
@@ -220,11 +220,11 @@ def test_a_network_of_fifty_by_fifty_and_one_of_a_thousand_layers_stay_small(tra
 
 
 def test_cells_that_stand_for_several_are_their_mean() -> None:
-    from verydeep.report.html._heat_maps import shrink
+    from verydeep.report.html._heat_maps import block_means
 
     values = np.arange(12, dtype=float).reshape(1, 3, 4)
     values[0, 2, 3] = np.nan
-    np.testing.assert_array_equal(shrink(values, (2, 2))[0], [[2.5, 4.5], [8.5, 10]])
+    np.testing.assert_array_equal(block_means(values, (2, 2))[0], [[2.5, 4.5], [8.5, 10]])
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(trained: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`verydeep report`: analyses where nobody has, and says in one line what is wrong."""
 
+import json
 import os
 import re
 import shutil
@@ -53,7 +54,7 @@ def test_what_was_found_is_shown_and_not_found_again(run: Path, capsys: pytest.C
     save_findings(made_up.findings(), run / "analysis")
     assert main(["report", str(run)]) == 0
     assert "needs 2 of its 6 highway layers" in (run / "report.html").read_text()
-    assert re.fullmatch(r".*report.html has \d+ kB and needs nothing else.*\n", capsys.readouterr().out)
+    assert re.fullmatch(r".*report.html: \d+ kB, self-contained; open it in a browser\n", capsys.readouterr().out)
 
 
 def test_an_analysis_of_earlier_weights_is_called_so(run: Path) -> None:
@@ -61,14 +62,14 @@ def test_an_analysis_of_earlier_weights_is_called_so(run: Path) -> None:
     later = (run / "analysis" / "gates.npz").stat().st_mtime + 10
     os.utime(run / "model.safetensors", (later, later))
     assert main(["report", str(run)]) == 0
-    assert "of earlier weights" in (run / "report.html").read_text()
+    assert "show earlier weights" in (run / "report.html").read_text()
     os.utime(run / "analysis" / "gates.npz", (later + 10, later + 10))  # made again, and the rest was not
     assert main(["report", str(run)]) == 0
-    assert "of earlier weights" in (run / "report.html").read_text()
+    assert "show earlier weights" in (run / "report.html").read_text()
     for file in (run / "analysis").glob("*.npz"):
         os.utime(file, (later + 10, later + 10))
     assert main(["report", str(run)]) == 0
-    assert "of earlier weights" not in (run / "report.html").read_text()
+    assert "show earlier weights" not in (run / "report.html").read_text()
 
 
 def test_a_pruned_run_is_not_called_unfinished(run: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_pruned_run_is_not_called_unfinished(run: Path) -> None:
     page = (pruned / "report.html").read_text()
     assert f"It was made from {run} by removing layers" in page
     assert f"verydeep prune {run} --folder &#39;my pruned&#39;" in page
-    for wrong in ("can be continued", "epoch 0", "0 of 3", "run.toml", "program of its own"):
+    for wrong in ("can be continued", "epoch 0", "0 of 3", "run.toml", "came from a Python program"):
         assert wrong not in page
 
 
@@ -90,7 +91,7 @@ def test_the_report_of_a_fine_tuned_network_says_how_it_was_made(run: Path) -> N
     page = (tuned / "report.html").read_text()
     assert f"verydeep prune {run} --fine-tune 1 --lr 0.25 --folder tuned" in page
     assert "by removing layers, and then trained. It finished all 1 epochs." in page
-    assert "program of its own" not in page
+    assert "came from a Python program" not in page
 
 
 def test_the_analysis_can_be_left_out(run: Path) -> None:
@@ -113,7 +114,17 @@ def test_a_run_that_diverged_at_once_has_a_report(run: Path) -> None:
     assert main(["report", str(run)]) == 0
     page = (run / "report.html").read_text()
     assert "It diverged after 1 of 3 epochs" in page
-    assert "There are no weights to look at" in page
+    assert "There are no weights to analyse" in page
+
+
+def test_a_password_recorded_by_an_earlier_version_is_not_shown(run: Path) -> None:
+    file = run / "environment.json"
+    command = "verydeep search worker --study runs/s --storage postgresql://me:SECRET@host/db?password=SECRET"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"command": command}))
+    assert main(["report", str(run), "--no-analysis"]) == 0
+    page = (run / "report.html").read_text()
+    assert "SECRET" not in page
+    assert "postgresql://me@host/db" in page
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
     assert printed.count("finished") == 3
     assert "5 of 5 trials ended" in printed
-    assert "importance (little is certain after 5 trials): " in printed
+    assert "importance (uncertain after only 5 trials): " in printed
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
     assert [float(row["optim.lr"]) for row in rows] == [t["settings"]["optim.lr"] for t in found["trials"]]
@@ -71,7 +71,7 @@ def test_trials_that_wait_make_nothing_more_certain(searched: Path, capsys: pyte
     config = open_study(searched).config
     start_study(searched, replace(config, options=replace(config.options, trials=40)))
     assert main(["search", "show", str(searched)]) == 0
-    assert "importance (little is certain after 5 trials): " in capsys.readouterr().out
+    assert "importance (uncertain after only 5 trials): " in capsys.readouterr().out
 
 
 def test_best_writes_a_configuration_that_trains_to_the_same_result(
@@ -111,7 +111,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") >= 2)
     process.send_signal(signal.SIGINT)
     printed = process.communicate()[1].decode()
-    assert (process.returncode, "the same command goes on" in printed) == (130, True), printed
+    assert (process.returncode, "continue with the same command" in printed) == (130, True), printed
     trained = Run.load(folder / "trials" / "0000").metrics
     assert 2 <= len(trained) < 200
     assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
@@ -161,7 +161,7 @@ def test_a_used_budget_of_epochs_asks_for_a_larger_one(
     study = start_study(folder, read_search(write(trials=3, epochs=4)))
     assert not work(study, folder, budget=Budget.read("2 epochs"))
     assert main(["search", str(write(trials=3, epochs=4)), "--study", str(folder), "--budget", "2 epochs"]) == 0
-    assert "a larger --budget goes on" in one_line(capsys)
+    assert "continue with a larger --budget" in one_line(capsys)
     assert main(["search", str(write()), "--budget", "0h"]) == 2
     assert "nothing can be trained in no time" in one_line(capsys)
 

@@ -169,7 +169,7 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
     assert main(["train", str(file), "--folder", str(path)]) == 2
     assert f"continue it with --resume {path}" in one_line(capsys)
     assert main(["train", "--resume", str(path)]) == 0
-    assert capsys.readouterr().out.startswith(f"{path} has ended already\nfinished after 2 epochs")
+    assert capsys.readouterr().out.startswith(f"{path} has already finished\nfinished after 2 epochs")
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 

@@ -1,6 +1,7 @@
-"""The `verydeep` command.
+"""The command line: `main` takes the arguments after `verydeep`, runs one command and returns its exit code.
 
-Each command is a file of its own with a `main(arguments)`, imported only when it is called.
+Each command is a file in `commands` with a `main(arguments)`, imported only when the command is called, so that
+`verydeep --help` imports nothing heavy. `views` prints results and progress. Errors that a user can fix take one line.
 """
 
 import io
@@ -13,23 +14,23 @@ from importlib import import_module
 from verydeep.errors import OtherProcessError, UserError, unknown
 
 _COMMANDS = {
-    "analyze": "look inside a run's network: gates, routing, lesions, how many layers it uses",
-    "bench": "measure our networks against PyTorch, torch.compile and JAX on this machine",
-    "data": "list, get, check and show the known datasets",
+    "analyze": "look inside a run's network: gates, routing, lesions, how many layers it needs",
+    "bench": "compare the speed of our networks with PyTorch, torch.compile and JAX on this machine",
+    "data": "list, download, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
-    "eval": "measure a run's network on its own or other data, class by class",
-    "export": "write a run's network as ONNX, checked against the original",
+    "eval": "evaluate a run's network on its own or other data, class by class",
+    "export": "export a run's network to ONNX and check it against the original",
     "models": "list the networks that can be created by name",
     "prune": "remove the layers that a run's network does not need",
-    "report": "write one page about a run: training, gates, routing, which layers it needs",
-    "reproduce": "the paper's tables and figures from our own runs",
-    "runs": "list runs: how far they are, how they ended, what they reached",
-    "search": "train with many settings at random, on one machine or many; what came of it",
-    "train": "train a network, from a configuration file or a few options",
+    "report": "write an HTML page about a run: training, gates, routing, which layers it needs",
+    "reproduce": "reproduce the paper's tables and figures by training its networks",
+    "runs": "list runs with their progress, status and accuracy",
+    "search": "search over training settings, on one machine or many, and show the results",
+    "train": "train a network from a configuration file, from options, or both",
 }
 _USAGE = """usage: verydeep COMMAND [OPTIONS]
 
-Train very deep networks, and see what every layer does.
+Train very deep networks and see what every layer does.
 
 {commands}
 
@@ -39,23 +40,23 @@ Train very deep networks, and see what every layer does.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, or 2 for something the user can mend."""
+    """Run one command and return its exit code: 0, or 2 for an error that the user can fix."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text, and is printed all the same
+        sys.stdout.reconfigure(errors="surrogateescape")  # paths that are not valid text are printed as they are
     warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: {message}\n"
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(*arguments) if arguments else _run("--help")
-        sys.stdout.flush()  # at exit, Python would complain in its own words
+        sys.stdout.flush()  # while an error can still be handled; at exit, Python would print a traceback
         return code
-    except BrokenPipeError:  # the reader of our output has had enough, as in `verydeep models | head`
-        _let_go()
+    except BrokenPipeError:  # the reader has closed the pipe, as in `verydeep models | head`
+        _discard_output()
         return 141
-    except OtherProcessError:  # which the other process reports
+    except OtherProcessError:  # the other process reports it
         return 2
-    except (UserError, OSError) as error:  # OSError: standard output on a full disk, for one
+    except (UserError, OSError) as error:  # OSError: for example, standard output on a full disk
         print(f"verydeep: {error}", file=sys.stderr)
-        _let_go()
+        _discard_output()
         return 2
     except KeyboardInterrupt:
         print("verydeep: interrupted", file=sys.stderr)
@@ -74,8 +75,8 @@ def _run(command: str, *rest: str) -> int:
     return int(import_module(f"verydeep.cli.commands._{command}").main(list(rest)) or 0)
 
 
-def _let_go() -> None:
-    """What standard output does not take goes nowhere, so that Python does not try once more at exit."""
+def _discard_output() -> None:
+    """Send what standard output does not accept to /dev/null, so that Python does not try again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

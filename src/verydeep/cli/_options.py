@@ -1,11 +1,15 @@
-"""The options of a command: a dataclass that tyro fills; what it cannot read is said in a line, like other errors."""
+"""Command-line options: a dataclass per command that tyro fills, and option types that several commands share.
+
+Whatever tyro cannot parse becomes a one-line `UserError`, like every other error of the command line.
+"""
 
 import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
 from textwrap import dedent
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -13,8 +17,31 @@ from verydeep.errors import UserError
 from verydeep.redact import redact
 
 Options = TypeVar("Options")
-_FRAME = re.compile(r"\x1b\[[0-9;]*m|[╭╮╰╯│]")  # and colours
+_FRAME_OR_COLOUR = re.compile(r"\x1b\[[0-9;]*m|[╭╮╰╯│]")
 _RULE = re.compile(r"^ *[─-]+ *$", flags=re.MULTILINE)
+
+
+def option(metavar: str, description: str | None = None, aliases: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - tyro's own
+    """Annotate a field of an options dataclass; --help shows its default unless that is None.
+
+    Args:
+        metavar: What --help shows for the value.
+        description: The help text; by default, the docstring below the field.
+        aliases: Further names, such as `-o`.
+    """
+    return tyro.conf.arg(metavar=metavar, help=description, aliases=aliases or None, help_behavior_hint=_default_hint)
+
+
+def _default_hint(default: str) -> str:
+    return "" if default == "None" else f"(default: {default})"
+
+
+RunFolder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="The run's folder.")]
+DataRoot = Annotated[
+    Path | None,
+    option("FOLDER", "Where known datasets are stored; by default, $VERYDEEP_DATA or the user's cache."),
+]
+Quiet = Annotated[bool, tyro.conf.arg(help="Print nothing but errors.")]
 
 
 def read_options(
@@ -24,47 +51,47 @@ def read_options(
     description: str | None = None,
     default: Options | None = None,
 ) -> Options:
-    """What the user wants of a command.
+    """Parse the arguments of a command.
 
     Args:
-        options: The dataclass.
+        options: The dataclass to fill.
         command: The command's name, such as `search show`.
-        arguments: What was typed after it.
-        description: For --help, in place of the dataclass's.
-        default: What holds where nothing was typed, in place of the dataclass's.
+        arguments: The arguments after the name.
+        description: Text for --help; by default, the dataclass's docstring.
+        default: Values of options that are not given; by default, those of the dataclass.
     """
-    name, start = f"verydeep {command}", tyro.MISSING_NONPROP if default is None else default
-    with _in_a_line(name, arguments):
-        return tyro.cli(options, prog=name, args=arguments, description=description, default=start)
+    program, start = f"verydeep {command}", tyro.MISSING_NONPROP if default is None else default
+    with _one_line_errors(program, arguments):
+        return tyro.cli(options, prog=program, args=arguments, description=description, default=start)
 
 
 def read_known_options(options: type[Options], command: str, arguments: Sequence[str]) -> tuple[Options, list[str]]:
-    """The same, and what was typed besides."""
-    name = f"verydeep {command}"
-    with _in_a_line(name, arguments):
-        return tyro.cli(options, prog=name, args=arguments, return_unknown_args=True)
+    """Parse the arguments that the dataclass has a field for, and return the other arguments with it."""
+    program = f"verydeep {command}"
+    with _one_line_errors(program, arguments):
+        return tyro.cli(options, prog=program, args=arguments, return_unknown_args=True)
 
 
 @contextmanager
-def _in_a_line(name: str, arguments: Sequence[str]) -> Iterator[None]:
-    said = io.StringIO()
+def _one_line_errors(program: str, arguments: Sequence[str]) -> Iterator[None]:
+    printed = io.StringIO()
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(printed):
             yield
-    except SystemExit as end:
-        if not end.code:  # --help
+    except SystemExit as stop:
+        if not stop.code:  # --help
             raise
-        reason = _reason(said.getvalue(), arguments)
-        raise UserError(f"{redact(*reason.split(' '))} (see {name} --help)") from None
+        reason = _reason(printed.getvalue(), arguments)
+        raise UserError(f"{redact(*reason.split(' '))} (see {program} --help)") from None
 
 
 def _reason(box: str, arguments: Sequence[str]) -> str:
-    """What tyro says in a box: a title and sections with rules between them, the last of them about --help."""
-    _, _, body = _FRAME.sub("", box).strip().partition("\n")
+    """Shorten tyro's message: a box with a title and sections divided by rules, the last of them about --help."""
+    _, _, body = _FRAME_OR_COLOUR.sub("", box).strip().partition("\n")
     first, *others = [text for part in _RULE.split(body) if (text := dedent(part).strip())] or [box.strip()]
     hint = "\n".join(others)
-    if found := re.match(r"Error parsing (\S+): (.*)", first, flags=re.DOTALL):
-        return _wrong_value(found[1], found[2], arguments)
+    if match := re.match(r"Error parsing (\S+): (.*)", first, flags=re.DOTALL):
+        return _wrong_value(match[1], match[2], arguments)
     if first.startswith("Missing from"):
         return "missing: " + ", ".join(re.findall(r"^ {4}(\S.*?) *$", first, flags=re.MULTILINE))
     if near := re.search(r"Perhaps you meant:\s+([^\s,]+)", hint):
@@ -75,10 +102,10 @@ def _reason(box: str, arguments: Sequence[str]) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _wrong_value(option: str, problem: str, arguments: Sequence[str]) -> str:
+def _wrong_value(option_name: str, problem: str, arguments: Sequence[str]) -> str:
     wanted = "a whole number" if "int()" in problem else "a number" if "to float" in problem else None
     for place, argument in enumerate(arguments):
         name, _, value = argument.partition("=")
-        if wanted and name == option:
-            return f"{option} must be {wanted}, not '{value or ''.join(arguments[place + 1 : place + 2])}'"
-    return f"{option}: {' '.join(problem.split())}"
+        if wanted and name == option_name:
+            return f"{option_name} must be {wanted}, not '{value or ''.join(arguments[place + 1 : place + 2])}'"
+    return f"{option_name}: {' '.join(problem.split())}"

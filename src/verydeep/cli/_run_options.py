@@ -1,4 +1,4 @@
-"""What the commands that look at a run's network share: its weights, the samples, and how they are called."""
+"""Helpers of the commands that examine a run's network: its weights, the samples to use, and how to name them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from verydeep.training import Run
 
 
-def share(text: str) -> float:
-    """A share as people write it: 0.1% or 0.001."""
+def parse_tolerance(text: str) -> float:
+    """Parse a share of accuracy, written as 0.1% or 0.001."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         value = float(number) / (100 if percent else 1)
@@ -27,30 +27,30 @@ def share(text: str) -> float:
     return value
 
 
-def name_of_data(source: str | None, split: str) -> str:
-    """What results call the samples they are of: a part of the run's data, or the name of other data."""
+def data_label(source: str | None, split: str) -> str:
+    """Name the samples that results belong to: a split of the run's own data, or the file or folder of other data."""
     if source is None:
         return split
-    path = Path(source).resolve()  # which has a name even for . and ..
-    name = drawable(path.name)
-    return f"{name}/" if path.is_dir() else name  # whole, so that test.csv and test/ are no test split
+    path = Path(source).resolve()  # . and .. have names, too
+    name = printable(path.name)
+    return f"{name}/" if path.is_dir() else name  # with suffix or slash, so that it never looks like the test split
 
 
-def drawable(name: str) -> str:
-    """The name of a file or folder with ? for what is not UTF-8, which no picture can show."""
+def printable(name: str) -> str:
+    """Replace what is not UTF-8 in the name of a file or folder by ?, because figures cannot show it."""
     return name.encode(errors="replace").decode()
 
 
-def some_of(split: Split, samples: int | None) -> Split:
-    """At most so many random samples; all where none are named."""
+def subsample(split: Split, samples: int | None) -> Split:
+    """Draw at most `samples` random samples; None takes them all."""
     from verydeep.analysis import some_samples
 
     some = split if samples is None else some_samples(split, samples)
     return cast("Split", some)
 
 
-def weights_so_far(run: Run) -> Network:
-    """The run's network; whoever looks at one that has not finished is told so."""
+def load_model(run: Run) -> Network:
+    """Load the run's network, with a note on stderr if the run has not finished."""
     model = run.model
     if run.summary is None:
         print(f"verydeep: {run.path} has not finished: these are its weights so far", file=sys.stderr)

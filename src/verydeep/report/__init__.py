@@ -1,21 +1,24 @@
-"""Pictures of results, and the report: what is drawn is computed before, and only drawn here."""
+"""Figures of results, and the HTML report about a run.
+
+Each `plot_*` function takes a result of an analysis, a search or a training, draws it without computing anything new,
+writes it to a file and returns matplotlib's figure. `write_report` takes a run and writes one self-contained page.
+"""
 
 from verydeep.report.figures._bench import plot_bench
 from verydeep.report.figures._confusion import plot_confusion
 from verydeep.report.figures._curves import plot_curves
-from verydeep.report.figures._fig1 import plot_fig1
+from verydeep.report.figures._fig1 import plot_fig1, plot_gate_bias
 from verydeep.report.figures._findings import plot_findings
-from verydeep.report.figures._gate_bias import plot_gate_bias
 from verydeep.report.figures._gates import plot_feature_gates, plot_gates
 from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
 from verydeep.report.figures._routing import plot_class_distances, plot_routing
 from verydeep.report.figures._search import plot_parallel, plot_slices
 from verydeep.report.figures._signal_flow import plot_signal_flow
-from verydeep.report.figures._table_curves import Network, plot_tables
+from verydeep.report.figures._table_curves import TableCurves, plot_tables
 from verydeep.report.html._page import write_report
 
 __all__ = [
-    "Network",
+    "TableCurves",
     "plot_bench",
     "plot_class_distances",
     "plot_confusion",

@@ -1,5 +1,5 @@
 """The commands of `verydeep`: one file per command, imported only when that command is called.
 
-Each has a `main(arguments)` that takes what was typed after the command's name and returns an exit code. Options are
-dataclasses read by `verydeep.cli._options`; what the terminal shows during long work is in `verydeep.cli.views`.
+Each has a `main(arguments)` that takes the arguments after the command's name and returns an exit code, or None for 0.
+Options are dataclasses filled by `verydeep.cli._options`; longer terminal output is in `verydeep.cli.views`.
 """

@@ -1,4 +1,4 @@
-"""`verydeep analyze`: what the gates do, how information travels, which layers matter, how many are needed."""
+"""`verydeep analyze`: what the gates do, how classes are routed, which layers matter and how many are needed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
-from verydeep.cli._run_options import name_of_data, share, some_of, weights_so_far
+from verydeep.cli._options import DataRoot, RunFolder, option, read_options
+from verydeep.cli._run_options import data_label, load_model, parse_tolerance, subsample
 from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -29,56 +29,54 @@ PARTS = {
     "flow": "signal flow",
     "pairs": "pairs of lesions",
 }
-_FLOW_SAMPLES = 500  # signals and gradients hardly change with more
+_FLOW_SAMPLES = 500  # more samples hardly change signals and gradients
 
 
 @dataclass(frozen=True)
-class Analyze:
-    """Look inside a run's network: gates, routing, lesions, how many layers it uses, signals and gradients."""
+class AnalyzeOptions:
+    """Look inside a run's network: gates, routing, lesions, how many layers it needs, signals and gradients."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The run's folder."""
+    run: RunFolder
     split: Literal["train", "valid", "test"] = "train"
-    """Which part of the data; the paper takes the training set."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="PATH_OR_NAME")] = None
-    """Other data, prepared as the run's training data was; the run's own unless given."""
-    only: Annotated[str | None, tyro.conf.arg(metavar="PART,...")] = None
-    """Some of: gates, routing, lesions, usage, flow, pairs; all but pairs unless given."""
+    """The split of the data to use; the paper uses the training set."""
+    data: Annotated[str | None, option("PATH_OR_NAME")] = None
+    """Use other data, prepared as the training data was; by default, the run's own."""
+    only: Annotated[str | None, option("PART,...")] = None
+    """Make only these parts of the analysis: gates, routing, lesions, usage, flow, pairs; by default, all but pairs."""
     pairs: bool = False
-    """Also close every two layers together, which takes long."""
-    samples: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Look at so many random samples; at all unless given."""
+    """Also close every pair of layers, which is slow."""
+    samples: Annotated[int | None, option("N")] = None
+    """Use N random samples; by default, all."""
     sample: Annotated[int, tyro.conf.arg(metavar="I")] = 0
-    """The single sample whose gates and block outputs are shown, counted from 0 among those looked at."""
+    """The sample whose gates and block outputs are shown, counted from 0 among the samples used."""
     tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
-    """How much accuracy the layers that are not used may be worth."""
-    beside: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """Another run, such as a plain network's, whose signal flow is shown beside this one's."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where the results go; RUN/analysis unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    """The largest loss of accuracy allowed when idle layers are closed."""
+    beside: Annotated[Path | None, option("RUN")] = None
+    """Compare the signal flow with that of another run, such as a plain network's."""
+    out: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the results; by default, RUN/analysis."""
+    root: DataRoot = None
     json: bool = False
     """Print JSON instead of tables."""
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Analyze, "analyze", arguments)
-    parts, tolerance = chosen_parts(options.only, options.pairs), share(options.tolerance)
-    from verydeep.cli.views._analysis import print_findings, summarise
+    options = read_options(AnalyzeOptions, "analyze", arguments)
+    parts, tolerance = selected_parts(options.only, options.pairs), parse_tolerance(options.tolerance)
+    from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
     from verydeep.training import Run, load_data
 
     run = Run.load(options.run)
-    weights_so_far(run)
+    load_model(run)
     beside = Run.load(options.beside) if options.beside is not None else None
     if beside is not None:
-        weights_so_far(beside)
+        load_model(beside)
     loaded = load_data(run, options.data, options.split, options.root)
-    data = some_of(loaded, options.samples)
+    data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
-        raise UserError(f"--sample {options.sample}: the samples looked at are numbered 0 to {len(data) - 1}")
+        raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
     folder = options.out or run.path / "analysis"
     found = _analyse(options, run, beside, data, parts, tolerance, folder)
     summary = summarise(run, options.data, None if loaded.whole else options.split, len(data), found)
@@ -91,15 +89,15 @@ def main(arguments: list[str]) -> None:
 
 
 def _analyse(
-    options: Analyze, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
+    options: AnalyzeOptions, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
 ) -> Findings:
-    """Every part that is asked for, each with a bar of its own, and saved as soon as it is there."""
+    """Make every selected part, with a progress bar for each, and save each part as soon as it is complete."""
     from verydeep import analysis
-    from verydeep.cli.views._progress import bar
+    from verydeep.cli.views._progress import progress_bar
     from verydeep.training import RunData
 
-    model, where = run.model, name_of_data(options.data, options.split)
-    group = max(1, model.highway_depth // 50)  # comparing every layer with every other takes too long in deeper ones
+    model, where = run.model, data_label(options.data, options.split)
+    group = max(1, model.highway_depth // 50)  # closing single layers takes too long in deeper networks
 
     def depth(progress: Progress | None) -> DepthUsage:
         return analysis.depth_usage(
@@ -116,15 +114,15 @@ def _analyse(
     }
     found = {}
     for part in parts:
-        with bar(PARTS[part]) as progress:
+        with progress_bar(PARTS[part]) as progress:
             found[part] = steps[part](progress)
         analysis.save_findings(analysis.Findings(**{part: found[part]}), folder)
     return analysis.Findings(**found)
 
 
 def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
-    """Signals in the network before and after training, and the same in a plain network or in another run's."""
-    few = some_of(data, _FLOW_SAMPLES)
+    """Signal flow in the network before and after training, and in a plain network or another run's for comparison."""
+    few = subsample(data, _FLOW_SAMPLES)
     networks = moments(run, _label(run))
     if beside is not None:
         label = _label(beside)
@@ -137,7 +135,7 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
 
 
 def moments(run: Run, label: str) -> dict[str, Network]:
-    """A network as it was when its training began, if its seed says that, and as it is."""
+    """The run's network at initialisation, if its seed determines that, and trained."""
     began = {}
     if "model" not in run.user_supplied:
         began = {f"{label}, at initialisation": _untrained(run.model.config, run.config.seed)}
@@ -145,7 +143,7 @@ def moments(run: Run, label: str) -> dict[str, Network]:
 
 
 def plain_beside(model: Network, seed: int) -> dict[str, Network]:
-    """A plain network of the same depth and width, untrained; nothing for convolutional ones."""
+    """An untrained plain network of the same depth and width; none for a convolutional network."""
     from dataclasses import replace
 
     from verydeep.models import MLPConfig
@@ -171,14 +169,14 @@ def _label(run: Run) -> str:
 
 
 def _draw(found: Findings, folder: Path) -> None:
-    """Draw what was found, each picture as PNG and SVG."""
+    """Draw every result as PNG and SVG."""
     from verydeep.report import plot_findings
 
     plot_findings(found, folder)
 
 
-def chosen_parts(only: str | None, pairs: bool) -> list[str]:
-    """Which parts to do, in their order."""
+def selected_parts(only: str | None, pairs: bool) -> list[str]:
+    """List the parts to make, in order."""
     names = [name.strip() for name in only.split(",")] if only is not None else [n for n in PARTS if n != "pairs"]
     for name in names:
         if name not in PARTS:

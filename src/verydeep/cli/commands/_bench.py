@@ -1,4 +1,4 @@
-"""`verydeep bench`: our networks against the same ones in PyTorch and JAX, on this machine."""
+"""`verydeep bench`: the speed of our networks compared with the same networks in PyTorch and JAX."""
 
 from __future__ import annotations
 
@@ -7,39 +7,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from verydeep.cli._options import read_options
+from verydeep.cli._options import option, read_options
 from verydeep.errors import UserError
+from verydeep.redact import redact
 
 if TYPE_CHECKING:
     from verydeep.bench import BenchTask
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Measure training steps and inference against eager PyTorch, torch.compile and JAX on the same cores.
+class BenchOptions:
+    """Time training steps and inference against eager PyTorch, torch.compile and JAX on the same cores.
 
-    Every comparison is kept as it comes: an interrupted bench continues where it was.
+    Each comparison is saved when it is complete; an interrupted bench continues with the next one.
     """
 
     quick: bool = False
-    """A few comparisons in a minute or two, without torch.compile; the whole bench takes an hour."""
+    """Make a few comparisons in a minute or two, without torch.compile; the full bench takes an hour."""
     compile: bool = True
-    """Whether torch.compile takes part: it needs a C++ compiler, and about half a minute for every comparison."""
-    only: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
-    """Measure only what has this in its name: conv, train-highway-d50, t2, ...; the table has all there is."""
+    """Include torch.compile, which needs a C++ compiler and about half a minute per comparison."""
+    only: Annotated[str | None, option("TEXT")] = None
+    """Measure only comparisons whose name contains TEXT, such as conv, train-highway-d50 or t2; the table shows all."""
     measure: bool = True
-    """With --no-measure, only table and picture are written again, from what has been measured."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where the results go; results/bench or results/bench-quick unless given."""
+    """With --no-measure, only rewrite the table and the figure from earlier measurements."""
+    out: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the results; by default, results/bench or results/bench-quick."""
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Bench, "bench", arguments)
+    options = read_options(BenchOptions, "bench", arguments)
     from verydeep.bench import bench_table, bench_tasks, load_results, selected_tasks
     from verydeep.files import write_atomic
     from verydeep.report import plot_bench
@@ -48,12 +47,12 @@ def main(arguments: list[str]) -> None:
     everything = bench_tasks(options.quick, options.compile and not options.quick)
     tasks = selected_tasks(everything, options.only)
     if not tasks:
-        raise UserError(f"nothing that is measured has '{options.only}' in its name")
+        raise UserError(f"no comparison has '{options.only}' in its name")
     if options.measure:
         _run(tasks, folder / "cases")
     results = load_results(everything, folder / "cases")
     if not results:
-        raise UserError(f"{folder}: nothing has been measured yet; leave out --no-measure")
+        raise UserError(f"{folder} has no measurements yet; leave out --no-measure")
     table = bench_table(results)
     write_atomic(folder / "bench.json", json.dumps(results, indent=1) + "\n")
     write_atomic(folder / "bench.md", _heading(results) + table)
@@ -75,11 +74,12 @@ def _run(tasks: list[BenchTask], folder: Path) -> None:
 
 
 def _heading(results: dict[str, dict[str, Any]]) -> str:
-    """The machine and versions, of the last result."""
+    """Describe the machine and versions of the latest result."""
     last = max(results.values(), key=lambda result: str(result["date"]))
     facts = last["environment"]
     names = ("processor", "cores", "system", "python", "torch", "verydeep", "git")
-    return f"{last['date'][:10]}: " + ", ".join(f"{name} {facts[name]}" for name in names) + f"; {facts['command']}\n\n"
+    versions = ", ".join(f"{name} {facts[name]}" for name in names)
+    return f"{last['date'][:10]}: {versions}; {redact(*facts['command'].split(' '))}\n\n"
 
 
 def _show(results: dict[str, dict[str, Any]], table: str, folder: Path, as_json: bool) -> None:
@@ -88,7 +88,7 @@ def _show(results: dict[str, dict[str, Any]], table: str, folder: Path, as_json:
         return
     from rich.markdown import Markdown
 
-    from verydeep.cli._console import console
+    from verydeep.cli._console import console, print_line
 
     console.print(Markdown(table))
-    console.print(f"bench.json, bench.md and bench.png are in {folder}", highlight=False, markup=False, soft_wrap=True)
+    print_line(f"bench.json, bench.md and bench.png are in {folder}")

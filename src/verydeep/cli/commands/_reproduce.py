@@ -1,26 +1,36 @@
-"""`verydeep reproduce`: the paper's tables and figures from our own runs."""
+"""`verydeep reproduce`: train the networks of the paper's Figure 1 and tables, and write what was measured."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.errors import UserError, unknown
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verydeep.paper import Fig1, TableResult, Tables
+    from verydeep.report import TableCurves
+    from verydeep.training import Interrupt
 
 _TABLES = ("table1", "table2", "table3")
 _WHAT = ("fig1", *_TABLES, "all")
+_MOST_SEEDS = 1000
 _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 
 @dataclass(frozen=True)
-class Reproduce:
-    """Train the networks of a table or figure of the paper; goes on from what is in the results.
+class ReproduceOptions:
+    """Train the networks of a table or figure of the paper, continuing from the results so far.
 
     fig1: 100 random settings for each of 8 networks of 10 to 100 layers on MNIST.
 
@@ -35,61 +45,57 @@ class Reproduce:
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="|".join(_WHAT))]
     """What to reproduce."""
-    only: Annotated[str | None, tyro.conf.arg(metavar="NAME,...")] = None
-    """Train these only, such as highway-50,plain-50 of fig1 or highway-a of table2; all there is is shown."""
-    seeds: Annotated[str | None, tyro.conf.arg(metavar="N|0,1,...")] = None
-    """Tables: how many seeds, or which; as many as the paper reports unless given."""
+    only: Annotated[str | None, option("NAME,...")] = None
+    """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2; all results are shown."""
+    seeds: Annotated[str | None, option("N|0,1,...")] = None
+    """Tables: how many seeds, or which; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper"] = "fast"
-    """Tables: the authors' settings, where they are known, for 300 to 400 epochs, or our own for a tenth of that."""
-    epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Tables: stop for now after so many epochs of the recipe."""
-    minutes: Annotated[float | None, tyro.conf.arg(metavar="N")] = None
-    """Stop after so many minutes; 0 trains nothing and shows what there is."""
+    """Tables: paper means the authors' settings, as far as they are known, for 300 to 400 epochs; fast means our own
+    settings, for a tenth of that."""
+    epochs: Annotated[int | None, option("N")] = None
+    """Tables: train only the first N epochs of the recipe for now."""
+    minutes: Annotated[float | None, option("N")] = None
+    """Stop after N minutes; 0 trains nothing and shows the results so far."""
     jobs: Annotated[int, tyro.conf.arg(metavar="N")] = 2
-    """Processes; for tables one where there is a GPU."""
+    """The number of processes; tables use one if there is a GPU."""
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
-    """Tables: CPU threads of each process."""
+    """Tables: the number of CPU threads per process."""
     strict: bool = False
-    """Figure 1: train every setting to the full length, instead of the best by successive halving."""
+    """Figure 1: train every setting for all epochs, without successive halving."""
     quick: bool = False
-    """A tiny version on the digits, to see that everything works."""
-    resume: bool = False
-    """Go on; it does so anyway."""
-    results: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where results are kept: results unless given, runs/quick for the tiny version; of fig1 alone its own folder,
-    results/fig1."""
-    runs: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where trainings under way are saved, in its folders tables and fig1; runs unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    """Train a tiny version on the digits, to check that everything works."""
+    results: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the results; by default, results, or runs/quick with --quick. For fig1 alone, the folder of the
+    figure; by default, results/fig1 or runs/fig1-quick."""
+    runs: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for unfinished runs, in its folders tables and fig1; by default, runs."""
+    root: DataRoot = None
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
-    options = read_options(Reproduce, "reproduce", arguments)
+    options = read_options(ReproduceOptions, "reproduce", arguments)
     _check(options)
-    from verydeep.cli.commands._reproduce_fig1 import reproduce_fig1
-    from verydeep.cli.commands._reproduce_tables import reproduce_tables
     from verydeep.training import interruptible
 
     began = time.monotonic()
     with interruptible() as interrupt:
         if options.what != "fig1":
             tables = _TABLES if options.what == "all" else (options.what,)
-            reproduce_tables(options, tables, interrupt, _seconds(options))
+            _reproduce_tables(options, tables, interrupt, _seconds(options))
         if options.what in ("fig1", "all") and not interrupt.requested:
-            reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
+            _reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
-        print("verydeep: interrupted and saved; the same command goes on", file=sys.stderr)
+        print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     return 0
 
 
-def _seconds(options: Reproduce, spent: float = 0.0) -> float | None:
+def _seconds(options: ReproduceOptions, spent: float = 0.0) -> float | None:
     return None if options.minutes is None else max(0.0, 60 * options.minutes - spent)
 
 
-def _check(options: Reproduce) -> None:
+def _check(options: ReproduceOptions) -> None:
     if options.what not in _WHAT:
         raise unknown("table or figure", options.what, _WHAT)
     for name in ("jobs", "threads", "epochs"):
@@ -98,9 +104,154 @@ def _check(options: Reproduce) -> None:
     if options.minutes is not None and not options.minutes >= 0:
         raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
     if options.what == "all" and options.only is not None:
-        raise UserError("--only chooses within one table or figure; name it instead of all")
+        raise UserError("--only selects networks of one table or figure; name it instead of all")
     foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
     defaults = {field.name: field.default for field in fields(options)}
     for name in foreign:
         if getattr(options, name) != defaults[name]:
-            raise UserError(f"--{name} is not for {options.what}")
+            raise UserError(f"--{name} does not apply to {options.what}")
+
+
+def _reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: float | None) -> None:
+    """Train for the given time, then write and print all results so far."""
+    study = _fig1_study(options)
+    if seconds != 0:
+        for _, said in study.train(options.root, interrupt, seconds):
+            print(said, flush=True)
+    _write_fig1(study, options.quick)
+
+
+def _fig1_study(options: ReproduceOptions) -> Fig1:
+    from verydeep.paper import HALVING, QUICK, Fig1, selected_networks, without_halving
+
+    protocol = QUICK if options.quick else HALVING
+    results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
+    if options.what == "all" and options.results:  # the folder of everything
+        results = options.results / "fig1"
+    own = options.quick and options.runs is None
+    runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
+    protocol = without_halving(protocol) if options.strict else protocol
+    return Fig1(protocol, selected_networks(options.only), results, runs, options.jobs)
+
+
+def _write_fig1(study: Fig1, quick: bool) -> None:
+    """Write the figure, the table and the pages from all results so far."""
+    from verydeep.paper import (
+        NETWORKS,
+        best_curves,
+        claim_lines,
+        epochs_left,
+        fig1_page,
+        fig1_rows,
+        fig1_table_lines,
+        gate_biases,
+        loss_ratio,
+        mean_curves,
+        write_page,
+    )
+    from verydeep.report import plot_fig1, plot_gate_bias
+
+    found = study.read(NETWORKS)
+    rows = fig1_rows(found, study.protocol)
+    for suffix in ("png", "svg"):
+        plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
+    epochs = study.protocol.stages[0].epochs
+    plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
+    left = sum(epochs_left(result.trials, study.protocol) for result in found)
+    values = {"ratio_at_100_layers": loss_ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
+    write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
+    write_atomic(study.results / "fig1.md", fig1_page(found, study.protocol))
+    print("\n".join(fig1_table_lines(rows)))
+    print("\n".join(["", *claim_lines(rows, left), ""]))
+    print(f"{study.time_left(found)}; figure, table and analysis are in {study.results}")
+    if study.results.name == "fig1":  # among the other results, not in a folder of its own
+        print(f"everything measured so far: {write_page(study.results.parent, quick)}")
+
+
+def _reproduce_tables(
+    options: ReproduceOptions, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None
+) -> None:
+    """Train for the given time, then write and print all results so far."""
+    from verydeep.cli.views._reproduce import make_tables_view
+    from verydeep.paper import TEACHER
+
+    results = options.results or Path("runs/quick" if options.quick else "results")
+    study = _tables_study(options, tables, results)
+    if seconds != 0:
+        view = make_tables_view(study)
+        try:
+            study.train(options.root, interrupt, seconds, view.epoch)
+        finally:
+            view.close()
+        teaching = set(map(study.schedule.teacher_status, study.waiting))
+        if "diverged" in teaching:
+            print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
+        elif "training" in teaching and options.epochs is not None:
+            print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
+    _write_tables(study, tables, results)
+    for row in study.schedule.refused:
+        print(f"left alone: {study.schedule.results[row].refusal}")
+
+
+def _tables_study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) -> Tables:
+    from verydeep.paper import Tables, selected_rows
+
+    runs = options.runs or (results / "runs" if options.quick else Path("runs"))
+    return Tables(
+        selected_rows(tables, options.only),
+        options.recipe,
+        results / "tables",
+        runs / "tables",
+        read_seeds(options.seeds),
+        options.epochs,
+        options.jobs,
+        options.threads,
+        options.quick,
+    )
+
+
+def read_seeds(text: str | None) -> tuple[int, ...] | None:
+    """Parse --seeds: `3` means the first three seeds, `0,4` these two, `2,` only this one."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and "," not in text:
+        numbers = list(range(min(numbers[0], _MOST_SEEDS + 1)))
+    if not 0 < len(numbers) <= _MOST_SEEDS or min(numbers) < 0:
+        raise UserError(
+            f"--seeds takes a number of seeds such as 5, at most {_MOST_SEEDS}, or a list such as 0,1,2; got '{text}'"
+        )
+    return tuple(dict.fromkeys(numbers))
+
+
+def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
+    """Write the curves and the page of all tables, and print the selected tables."""
+    from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
+    from verydeep.report import plot_tables
+
+    found = read_results(study.results)
+    for suffix in ("png", "svg") if found else ():
+        panels = [(title.partition(":")[0], table_panel(table, found)) for table, title in TABLES.items()]
+        plot_tables(panels, study.results / f"curves.{suffix}")
+    for table in tables:
+        print(TABLES[table], *table_lines(table, found), sep="\n")
+        if table != "table2":
+            print("The authors' log beside ours", *log_lines(found, table), sep="\n")
+    print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
+
+
+def table_panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:
+    """The curves of a table's networks, for its panel of the figure."""
+    from verydeep.report import TableCurves
+
+    networks = []
+    for result in found:
+        if result.row.table == table:
+            lines = [curve.metrics for curve in result.curves.values()]
+            curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
+            published = None if result.is_quick_run else result.row.accuracy
+            networks.append(TableCurves(f"{result.row.name}, {result.recipe}", curves, published))
+    return networks

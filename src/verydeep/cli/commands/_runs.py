@@ -1,4 +1,4 @@
-"""`verydeep runs`: a table of runs."""
+"""`verydeep runs`: a table of the runs in a folder."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 _STYLES = {"training": "cyan", "diverged": "red", "broken": "red"}
 _STYLES |= dict.fromkeys(("finished", "stopped early", "pruned"), "green")
 
-_EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  # in a narrow terminal, in this order
+_EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  # left out of narrow tables, in order
 
 
 @dataclass(frozen=True)
-class Runs:
-    """List runs, the latest last: how far they are, how they ended, what they reached."""
+class RunsOptions:
+    """List runs with their progress, status and accuracy, the latest last."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
-    """Where to look."""
+    """The folder to list."""
     json: bool = False
     """Print JSON instead of a table."""
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    options = read_options(Runs, "runs", arguments)
+    options = read_options(RunsOptions, "runs", arguments)
     from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
 def _print_table(runs: list[RunInfo]) -> None:
     from rich.measure import Measurement
 
-    from verydeep.cli._console import console
+    from verydeep.cli._console import console, print_line
 
     rows = [_cells(run) for run in runs]
     hidden: list[str] = []
@@ -65,7 +65,7 @@ def _print_table(runs: list[RunInfo]) -> None:
         console.print(f"A wider terminal also shows {', '.join(reversed(hidden))}; --json shows everything.")
     for run in runs:
         if run.problem:
-            console.print(f"{run.name}: {run.problem}", highlight=False, markup=False, soft_wrap=True)
+            print_line(f"{run.name}: {run.problem}")
 
 
 def _table(rows: list[dict[str, str]], hidden: list[str]) -> Table:
@@ -105,12 +105,12 @@ def _cells(run: RunInfo) -> dict[str, str]:
     }
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.2%}"
+def _percent(accuracy: float | None) -> str:
+    return "" if accuracy is None else f"{accuracy:.2%}"
 
 
 def _age(seconds: float) -> str:
-    """As people say it: one number, one unit."""
+    """Format an age with one number and one unit."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"

@@ -1,4 +1,4 @@
-"""`verydeep search`: many trainings with settings drawn from a space; and what came of them."""
+"""`verydeep search`: train with many settings drawn from a space, join as a worker, and show the results."""
 
 from __future__ import annotations
 
@@ -7,83 +7,114 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from verydeep.cli._options import read_options
+from verydeep.cli._options import DataRoot, Quiet, option, read_options
 from verydeep.errors import UserError, unknown
+from verydeep.files import write_atomic
+
+if TYPE_CHECKING:
+    from verydeep.search import Study, TrialRecord
 
 _Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
-_Url = Annotated[str | None, tyro.conf.arg(metavar="postgresql://...")]
+_Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+_Url = Annotated[str | None, option("postgresql://...")]
 _COMMANDS = ("worker", "show", "best")
-_MORE = """
+_ENOUGH = 10  # trials per field, below which shares of importance are still uncertain
+_SUBCOMMANDS_HELP = """
 
-also: verydeep search worker --study FOLDER     join a search that has been started, from any machine
-      verydeep search show STUDY                the best trials, what mattered, pictures, CSV and JSON
+also: verydeep search worker --study FOLDER     join a running search, from any machine
+      verydeep search show STUDY                the best trials and the importance of settings; figures, CSV, JSON
       verydeep search best STUDY                the best trial's configuration, ready for verydeep train"""
 
 
 @dataclass(frozen=True)
-class Search:
-    """Train with many settings, side by side; the same command goes on where it was stopped."""
+class SearchOptions:
+    """Train with many settings in parallel; if it is stopped, the same command continues the search."""
 
     config: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")]
     """A training configuration with a [search.space] table."""
-    study: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where the trials go; runs/search-CONFIG unless given. Its name is the study's name in a server."""
-    trials: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """How many settings; what the file says, or 100, unless given."""
-    jobs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Workers at once, one thread each; one for every core unless given."""
-    budget: Annotated[str | None, tyro.conf.arg(metavar="TIME_OR_EPOCHS")] = None
-    """Stop after a time (30min, 2h) or when all trials together have trained so long (500 epochs)."""
-    sampler: Literal["random", "tpe"] | None = None
-    """At random as in the paper, or by TPE, which learns from the trials before."""
-    seed: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Decides the settings of every trial."""
+    study: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for the trials; by default, runs/search-CONFIG. Its name is the name of the study on a server."""
+    trials: Annotated[int | None, option("N")] = None
+    """Train N settings; by default, as many as the file says, or 100."""
+    jobs: Annotated[int | None, option("N")] = None
+    """The number of workers, each with one thread; by default, one per core."""
+    budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
+    """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
+    sampler: Annotated[Literal["random", "tpe"] | None, option("random|tpe")] = None
+    """Draw settings at random, as in the paper, or with TPE, which learns from earlier trials."""
+    seed: Annotated[int | None, option("N")] = None
+    """The random seed for drawing settings."""
     storage: _Url = None
-    """Keep the trials in a PostgreSQL server, so that workers on other machines can join."""
+    """Store the study on a PostgreSQL server, so that workers on other machines can join."""
     heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """How often workers tell the server that they live; after four times that, another takes their trial."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    """The interval of the workers' heartbeats; after four without one, another worker takes over the trial."""
+    root: DataRoot = None
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
-class Worker:
-    """Join a search that has been started, with one thread, until it is complete."""
+class SearchWorkerOptions:
+    """Join a running search, with one thread, until it is complete."""
 
     study: _Folder
-    """The study's folder; with --storage, its name says which study, and runs go there."""
+    """The study's folder, where runs are saved; with --storage, its name selects the study."""
     storage: _Url = None
-    """The PostgreSQL server that keeps the study."""
-    budget: Annotated[str | None, tyro.conf.arg(metavar="TIME_OR_EPOCHS")] = None
-    """Stop after a time (30min, 2h) or when all trials together have trained so long (500 epochs)."""
+    """The PostgreSQL server that stores the study."""
+    budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
+    """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
     heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """As the search was started with."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    """The interval that the search was started with."""
+    root: DataRoot = None
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class SearchShowOptions:
+    """Show the best trials and the importance of each setting; write figures, CSV and JSON to STUDY/show."""
+
+    study: _Study
+    """The study's folder."""
+    top: Annotated[int, tyro.conf.arg(metavar="N")] = 10
+    """List the N best trials."""
+    out: Annotated[Path | None, option("FOLDER")] = None
+    """The folder for figures and files; by default, STUDY/show."""
+    storage: _Url = None
+    """The PostgreSQL server that stores the study, if its address needs a password."""
+    json: bool = False
+    """Print everything as JSON and write no files."""
+
+
+@dataclass(frozen=True)
+class SearchBestOptions:
+    """Write the configuration of the best trial, ready for verydeep train."""
+
+    study: _Study
+    """The study's folder."""
+    out: Annotated[Path | None, option("FILE.toml", aliases=("-o",))] = None
+    """The file to write; by default, STUDY/best.toml."""
+    storage: _Url = None
+    """The PostgreSQL server that stores the study, if its address needs a password."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
     if arguments[:1] == ["worker"]:
-        return _worker(read_options(Worker, "search worker", arguments[1:]))
-    if arguments[:1] in (["show"], ["best"]):
-        from verydeep.cli.commands import _search_results
-
-        return _search_results.main(arguments)
+        return _worker(read_options(SearchWorkerOptions, "search worker", arguments[1:]))
+    if arguments[:1] == ["show"]:
+        return _show(read_options(SearchShowOptions, "search show", arguments[1:]))
+    if arguments[:1] == ["best"]:
+        return _best(read_options(SearchBestOptions, "search best", arguments[1:]))
     if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
-        raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a configuration stands alone
-    return _search(read_options(Search, "search", arguments, description=(Search.__doc__ or "") + _MORE))
+        raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a search takes one configuration file
+    description = (SearchOptions.__doc__ or "") + _SUBCOMMANDS_HELP
+    return _search(read_options(SearchOptions, "search", arguments, description=description))
 
 
-def _search(options: Search) -> int:
+def _search(options: SearchOptions) -> int:
     from verydeep.cli.views._search import make_search_report
     from verydeep.search import Budget, Workers, check_search, read_search, search, start_study
 
@@ -102,12 +133,12 @@ def _search(options: Search) -> int:
         if not options.quiet:
             print(f"complete; the results: verydeep search show {folder}")
         return 0
-    more = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
-    print(f"verydeep: {ending}; everything is saved, {more} goes on", file=sys.stderr)
+    remedy = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
+    print(f"verydeep: {ending}; everything is saved; continue with {remedy}", file=sys.stderr)
     return 130 if ending == "interrupted" else 0
 
 
-def _worker(options: Worker) -> int:
+def _worker(options: SearchWorkerOptions) -> int:
     from verydeep.search import Budget, open_study, work
 
     _check_counts(options)
@@ -123,11 +154,79 @@ def _worker(options: Worker) -> int:
 
 
 def _silent(line: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
-def _check_counts(options: Search | Worker) -> None:
+def _check_counts(options: SearchOptions | SearchWorkerOptions) -> None:
     for name in ("jobs", "trials", "heartbeat"):
         value = getattr(options, name, None)
         if value is not None and value < 1:
             raise UserError(f"--{name} must be at least 1, got {value}")
+
+
+def _show(options: SearchShowOptions) -> int:
+    from verydeep.search import open_study, ranked, records, storage_errors, to_csv, to_json
+
+    if options.top < 1:
+        raise UserError(f"--top must be at least 1, got {options.top}")
+    with storage_errors():
+        study = open_study(options.study, options.storage)
+        found = records(study)
+    if options.json:
+        print(to_json(study, found), end="")
+        return 0
+    folder = options.out or options.study / "show"
+    write_atomic(folder / "trials.csv", to_csv(found))
+    write_atomic(folder / "trials.json", to_json(study, found))
+    pictures = _draw(study, found, folder)
+    _print(study, found, ranked(found, study.config.maximise)[: options.top])
+    print(f"{folder}: trials.csv, trials.json{''.join(f', {picture.name}' for picture in pictures)}")
+    return 0
+
+
+def _print(study: Study, found: list[TrialRecord], best: list[TrialRecord]) -> None:
+    from verydeep.cli._console import console
+    from verydeep.cli.views._search import progress, trials_table
+    from verydeep.search import importance, scored
+
+    console.print(trials_table(best, study.config.metric))
+    diverged = sum(record.status == "diverged" for record in found)
+    note = f"; {diverged} diverged" if diverged else ""
+    console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
+    if shares := importance(found, study.config.space, study.config.maximise):
+        count = len(scored(found, study.config.maximise))
+        few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {count} trials)"
+        listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        console.print(f"importance{few}: {listed}", highlight=False)
+    else:
+        console.print("importance: unknown, because there are too few trials or only one field", highlight=False)
+
+
+def _draw(study: Study, found: list[TrialRecord], folder: Path) -> list[Path]:
+    from verydeep.report import plot_parallel, plot_slices
+    from verydeep.search import ranked
+
+    if not any(record.value is not None for record in ranked(found, study.config.maximise)):
+        return []
+    paths = [folder / "slices.png", folder / "parallel.png"]
+    for path, plot in zip(paths, (plot_slices, plot_parallel), strict=True):
+        plot(found, study.config.space, study.config.metric, path)
+    return paths
+
+
+def _best(options: SearchBestOptions) -> int:
+    from verydeep.config import to_dict, to_toml
+    from verydeep.search import open_study, ranked, records, storage_errors, with_settings
+
+    with storage_errors():
+        study = open_study(options.study, options.storage)
+        found = ranked(records(study), study.config.maximise)
+    if not found or found[0].value is None:
+        raise UserError(f"{options.study}: no trial has a result yet")
+    best, metric = found[0], study.config.metric
+    config = with_settings(study.config.train, best.settings)
+    path = options.out or options.study / "best.toml"
+    head = f"# Trial {best.trial} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
+    write_atomic(path, head + to_toml(to_dict(config)))
+    print(f"{path}: trial {best.trial}, {metric} {best.value:.6g}; train it with: verydeep train {path}")
+    return 0

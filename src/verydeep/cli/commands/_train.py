@@ -1,4 +1,4 @@
-"""`verydeep train`: a configuration file, a few options on top, and a run."""
+"""`verydeep train`: train a network from a configuration file and options, or resume a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Annotated
 
 import tyro
 
-from verydeep.cli._options import read_known_options, read_options
+from verydeep.cli._options import DataRoot, Quiet, option, read_known_options, read_options
+from verydeep.config import former_names
 from verydeep.errors import UserError
 from verydeep.training import (
     Interrupted,
@@ -29,45 +30,43 @@ from verydeep.training import (
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train a network; the run's folder can be killed at any instant and continued with --resume."""
+class TrainOptions:
+    """Train a network. A run that is stopped or killed at any time can be continued with --resume."""
 
-    config: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")] = None
-    """A configuration file; options given beside it win."""
-    resume: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """Continue this run, exactly as it would have gone on."""
-    folder: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """The new run's folder; runs/MODEL-DATA-N unless given."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
-    seeds: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Train with N seeds, counted from --seed, side by side; ends with Best (mean ± std) over them."""
+    config: Annotated[Path | None, tyro.conf.Positional, option("CONFIG.toml")] = None
+    """A configuration file; options override its values."""
+    resume: Annotated[Path | None, option("RUN")] = None
+    """Continue this run, with the same result as if it had not been stopped."""
+    folder: Annotated[Path | None, option("FOLDER")] = None
+    """The new run's folder; by default, runs/MODEL-DATA-N."""
+    root: DataRoot = None
+    seeds: Annotated[int | None, option("N")] = None
+    """Train with N seeds in parallel, counted from --seed, and report Best (mean ± std) over them."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    quiet: Quiet = False
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 @dataclass(frozen=True)
-class Resume:
-    """Continue a run, exactly as it would have gone on."""
+class ResumeOptions:
+    """Continue a run, with the same result as if it had not been stopped."""
 
     resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The run's folder."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where known datasets are kept; $VERYDEEP_DATA or the user's cache unless given."""
+    root: DataRoot = None
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
-    quiet: bool = False
-    """Print nothing but errors."""
+    quiet: Quiet = False
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = parse(arguments)
-    several = options.seeds is not None if isinstance(options, Train) else (options.resume / "seeds.json").exists()
-    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one speaks
+    several = (
+        options.seeds is not None if isinstance(options, TrainOptions) else (options.resume / "seeds.json").exists()
+    )
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one prints
     try:
         ending = _several(options) if several else _single(options)
     except (Interrupted, SeedsInterrupted) as stopped:
@@ -79,26 +78,26 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _single(options: Train | Resume) -> str:
-    """One run; return how it ended."""
+def _single(options: TrainOptions | ResumeOptions) -> str:
+    """Train or resume one run and describe how it ended."""
     progress = make_progress(options.quiet)
     if options.tensorboard:
         progress = TensorBoard(progress)
-    if isinstance(options, Train):
+    if isinstance(options, TrainOptions):
         run = train(options.settings, options.folder, root=options.root, progress=progress)
     elif (run := Run.load(options.resume)).summary is None:
         run = resume(options.resume, root=options.root, progress=progress)
     else:
-        return f"{run.path} has ended already\n{_ending(run)}"
+        return f"{run.path} has already finished\n{_ending(run)}"
     return _ending(run)
 
 
-def _several(options: Train | Resume) -> str:
-    """A run for every seed; return what they reached."""
+def _several(options: TrainOptions | ResumeOptions) -> str:
+    """Train or resume a run per seed and describe the results."""
     if options.tensorboard:
         TensorBoard.check_installed()
     progress = make_seeds_progress(options.quiet)
-    if isinstance(options, Resume):
+    if isinstance(options, ResumeOptions):
         seeds = resume_seeds(options.resume, root=options.root, progress=progress, tensorboard=options.tensorboard)
     else:
         assert options.seeds is not None
@@ -113,20 +112,30 @@ def _several(options: Train | Resume) -> str:
     return seeds.describe()
 
 
-def parse(arguments: list[str]) -> Train | Resume:
-    """The options, on top of the configuration file if there is one."""
+def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
+    """Parse the options; those that are not given take their values from the configuration file, if there is one."""
+    _reject_former_names(arguments)
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        resumed, others = read_known_options(Resume, "train", arguments)
+        resumed, others = read_known_options(ResumeOptions, "train", arguments)
         if others:
             raise UserError(f"--resume continues a run as it was; it does not take {' '.join(others)}")
         return resumed
     settings = TrainConfig()
     if arguments and not arguments[0].startswith("-"):
         settings = read_config(Path(arguments[0]))
-    options = read_options(Train, "train", arguments, default=Train(settings=settings))
+    options = read_options(TrainOptions, "train", arguments, default=TrainOptions(settings=settings))
     if options.config is not None and arguments[0].startswith("-"):
         raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
     return options
+
+
+def _reject_former_names(arguments: list[str]) -> None:
+    """Refuse options of earlier versions by naming the option that replaced them."""
+    renamed = {f"--{old}": f"--{new}".replace("_", "-") for old, new in former_names(TrainConfig).items()}
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name in renamed:
+            raise UserError(f"{name} is now called {renamed[name]}")
 
 
 def _ending(run: Run) -> str:
@@ -135,6 +144,8 @@ def _ending(run: Run) -> str:
     best, last = summary["best"], summary["last"]
     measured = best or last
     accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
-    shown = ", ".join(f"{name.replace('_', ' ')} {value:.2%}" for name, value in accuracies.items())
+    shown = ", ".join(
+        f"{name.replace('valid_', 'validation_').replace('_', ' ')} {value:.2%}" for name, value in accuracies.items()
+    )
     kept = f", the best after {best['epoch']}" if best and best["epoch"] != summary["epochs"] else ""
     return f"{summary['status']} after {summary['epochs']} epochs{kept}: {shown}; everything is in {run.path}"

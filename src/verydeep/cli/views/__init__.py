@@ -1,5 +1,5 @@
-"""What the terminal shows while a command works and when it is done.
+"""Terminal output of the commands, while they run and when they are done.
 
-A view takes results or progress from the library and prints them: live tables and bars for people, plain lines when the
-output is not a terminal. Views compute nothing that a result does not already hold.
+A view takes results or progress from the library and prints them: live tables and bars on a terminal, plain lines to a
+file or pipe. Views only format what a result holds; they compute nothing new.
 """

@@ -1,4 +1,4 @@
-"""What the demo shows while it trains: a live table for people, a line an epoch for files."""
+"""Progress of `verydeep demo`: a live table on a terminal, a line per epoch otherwise."""
 
 import time
 from contextlib import AbstractContextManager
@@ -14,24 +14,24 @@ from verydeep.training import clock, describe
 
 
 class LineView(AbstractContextManager["LineView"]):
-    """A line for every epoch."""
+    """Prints a line per epoch."""
 
     def __init__(self, epochs: dict[str, int]) -> None:
         self.epochs = epochs
 
     def show(self, event: Step | Epoch) -> None:
-        """Print what is worth a line."""
+        """Print a completed epoch; single steps are not shown."""
         if isinstance(event, Epoch):
             print(f"{event.name:<8} {describe(event.metrics, self.epochs[event.name])}", flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Nothing to tidy up."""
+        """Lines need no cleaning up."""
 
 
 class LiveView(LineView):
-    """Both networks in a table that is redrawn."""
+    """Redraws a table with both networks at every event."""
 
     def __init__(self, epochs: dict[str, int]) -> None:
         super().__init__(epochs)
@@ -52,7 +52,7 @@ class LiveView(LineView):
         self.live.stop()
 
     def show(self, event: Step | Epoch) -> None:
-        """Take in what happened; the table is redrawn by itself."""
+        """Record an event and redraw the table."""
         if isinstance(event, Step):
             self.done[event.name] = event.done
             self.batch[event.name] = (f"{event.loss:.4f}", f"{event.accuracy:.0%}")

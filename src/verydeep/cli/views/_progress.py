@@ -1,4 +1,4 @@
-"""Bars for long work, when someone is watching."""
+"""A progress bar on stderr, if that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[float], None] | None]:
-    """A bar on stderr; the function given takes the share that is done. None where stderr is no terminal."""
+def progress_bar(task_name: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar while the body runs; call the yielded function with the share that is done, if it is not None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -16,5 +16,5 @@ def bar(what: str) -> Iterator[Callable[[float], None] | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
+        task = progress.add_task(task_name, total=1.0)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,4 +1,4 @@
-"""What people see while a search runs: a live table of the best trials, or a line for every trial that ended."""
+"""Progress of `verydeep search`, as a live table or a line per trial that has ended, and its table of trials."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _SHOWN = 10
-_EVERY = 2.0  # seconds: reading a large study from a server takes a moment
+_EVERY = 2.0  # seconds, because reading a large study from a server takes a while
 
 
 class SearchLines(SearchReport):
-    """A line for every trial that has ended, for logs."""
+    """Prints a line per trial that has ended, for logs."""
 
     def start(self, study: Study, jobs: int) -> None:
         self.study, self.seen = study, 0.0
-        self.told = {record.trial for record in ranked(records(study), study.config.maximise)}
+        self.printed = {record.trial for record in ranked(records(study), study.config.maximise)}
 
     def look(self) -> None:
         if time.monotonic() - self.seen >= _EVERY:
-            self._tell()
+            self._print_ended()
             self.seen = time.monotonic()
 
     def close(self) -> None:
-        self._tell()
+        self._print_ended()
 
-    def _tell(self) -> None:
+    def _print_ended(self) -> None:
         found = records(self.study)
         for record in found:
-            if record.status not in ("training", "waiting") and record.trial not in self.told:
-                self.told.add(record.trial)
+            if record.status not in ("training", "waiting") and record.trial not in self.printed:
+                self.printed.add(record.trial)
                 line = "  ".join(part for part in cells(record, self.study.config.metric) if part)
-                print(f"{len(self.told)}/{len(found)}  {line}", flush=True)
+                print(f"{len(self.printed)}/{len(found)}  {line}", flush=True)
 
 
 class SearchTable(SearchReport):
-    """A live table of the best, and how long it will take."""
+    """Shows the best trials and the time left in a live table."""
 
     def start(self, study: Study, jobs: int) -> None:
         from rich.live import Live
@@ -67,12 +67,12 @@ class SearchTable(SearchReport):
 
 
 def make_search_report(quiet: bool) -> SearchReport:
-    """A table for people, lines for files, nothing when asked for."""
+    """Choose a table for a terminal, lines for a file or pipe, nothing if `quiet`."""
     return SearchReport() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
 
 
 def progress(found: list[TrialRecord], jobs: int) -> str:
-    """How far a search is, and how long it will take if the rest takes as long as what has ended."""
+    """Describe how far a search is, and estimate the time left from the mean time of the trials that have ended."""
     ended = [record for record in found if record.status not in ("training", "waiting")]
     running = sum(record.status == "training" for record in found)
     text = f"{len(ended)} of {len(found)} trials ended, {running} in training"
@@ -83,7 +83,7 @@ def progress(found: list[TrialRecord], jobs: int) -> str:
 
 
 def trials_table(rows: list[TrialRecord], metric: str, title: str = "") -> Table:
-    """Trials as a table."""
+    """Make a table of trials."""
     from rich.table import Table
     from rich.text import Text
 
@@ -94,7 +94,7 @@ def trials_table(rows: list[TrialRecord], metric: str, title: str = "") -> Table
 
 
 def cells(record: TrialRecord, metric: str) -> list[str]:
-    """A trial in words."""
+    """Format a trial for a row of the table or a line of the log."""
     value = "" if record.value is None else f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
     settings = " ".join(f"{name}={_short(v)}" for name, v in record.settings.items())
     status = f"{record.status}: {record.reason}" if record.reason else record.status

@@ -1,4 +1,4 @@
-"""The benchmarks in one picture: how much longer others take, cost per layer and memory against depth."""
+"""The benchmark figure: relative time of competitors, and time per layer and memory against depth."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from verydeep.report.figures._theme import Look, Theme, drawn
+from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 _NAMES = {"eager": "eager PyTorch", "compiled": "torch.compile", "jax": "JAX"}
 
@@ -16,25 +16,25 @@ def plot_bench(results: dict[str, dict[str, Any]], path: Path, theme: Theme = "l
     """Draw results of `verydeep bench`.
 
     Args:
-        results: By name.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        results: The results by name.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     rows = {name: result["times"] for name, result in results.items() if "times" in result}
     depths = sorted((row for row in results.values() if "us_per_layer" in row), key=lambda row: row["depth"])
-    with drawn(path, 11, 4 + 0.22 * len(rows), theme) as (figure, look):
+    with saved_figure(path, 11, 4 + 0.22 * len(rows), theme) as (figure, palette):
         grid = figure.add_gridspec(2, 2, width_ratios=(2, 1))
-        _ratios(figure.add_subplot(grid[:, 0]), rows, look)
-        _against_depth(figure.add_subplot(grid[0, 1]), depths, "us_per_layer", "microseconds per layer", look)
-        _against_depth(figure.add_subplot(grid[1, 1]), depths, "megabytes", "peak memory, MB", look)
+        _ratios(figure.add_subplot(grid[:, 0]), rows, palette)
+        _against_depth(figure.add_subplot(grid[0, 1]), depths, "us_per_layer", "microseconds per layer", palette)
+        _against_depth(figure.add_subplot(grid[1, 1]), depths, "megabytes", "peak memory, MB", palette)
     return figure
 
 
-def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], look: Look) -> None:
-    axes.axvline(1, color=look.colours[0], label="ours")
-    for colour, (key, label) in zip(look.colours[1:], _NAMES.items(), strict=False):
+def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], palette: Palette) -> None:
+    axes.axvline(1, color=palette.colours[0], label="ours")
+    for colour, (key, label) in zip(palette.colours[1:], _NAMES.items(), strict=False):
         points = [(times[key], place) for place, times in enumerate(rows.values()) if key in times]
-        for times, place in points:  # the quartiles of turns, which may lie on one side of the ratio of minima
+        for times, place in points:  # the quartiles over rounds need not enclose the ratio of minima
             low, _, high = times["ratio_quartiles"]
             axes.plot([low, high], [place, place], color=colour, linewidth=1)
         if points:
@@ -49,11 +49,11 @@ def _ratios(axes: Axes, rows: dict[str, dict[str, Any]], look: Look) -> None:
     axes.legend(frameon=False)
 
 
-def _against_depth(axes: Axes, depths: list[dict[str, Any]], key: str, label: str, look: Look) -> None:
-    for colour, recompute in zip(look.colours, (False, True), strict=False):
+def _against_depth(axes: Axes, depths: list[dict[str, Any]], key: str, label: str, palette: Palette) -> None:
+    for colour, recompute in zip(palette.colours, (False, True), strict=False):
         points = [(row["depth"], row[key]) for row in depths if row["recompute"] == recompute]
         if points:
-            name = "computed again" if recompute else "all kept"
+            name = "recomputed activations" if recompute else "stored activations"
             axes.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
             axes.legend(frameon=False)
     axes.set(xlabel="depth", ylabel=label, xscale="log")

@@ -1,4 +1,4 @@
-"""The confusion matrix as a picture."""
+"""The confusion matrix as a heat map."""
 
 from pathlib import Path
 
@@ -7,55 +7,55 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._theme import Theme, saved_figure
 from verydeep.training import Confusion
 
-_NUMBERED = 25  # with more classes, counts in cells could not be read
-_NAMED = 150  # with more, names could not be read either
-_LONG = 3  # letters of a name that fit under a column
+_MOST_WITH_COUNTS = 25  # classes; with more, the counts would be too small to read
+_MOST_WITH_NAMES = 150  # classes; with more, the names would be too small to read
+_SHORT_NAME = 3  # characters that fit under a column without rotation
 
 
 def plot_confusion(confusion: Confusion, path: Path, title: str = "", theme: Theme = "light") -> Figure:
-    """Draw which classes a network takes for which; every row is coloured by its shares, so rare classes count too.
+    """Draw which classes a network confuses; rows are coloured by shares, so that rare classes are visible, too.
 
     Args:
-        confusion: What to draw.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        title: What stands above it.
-        theme: On white or on black.
+        confusion: The confusion matrix.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        title: The title above it.
+        theme: Colours for a light or a dark background.
     """
     classes = len(confusion.classes)
     shares = (confusion.counts / confusion.counts.sum(1, keepdim=True).clamp(min=1)).numpy()
     side = min(max(0.45 * classes, 3.5), 14.0)
-    # cividis is perceptually uniform and looks alike with every kind of colour blindness; the power shows few mistakes
+    # cividis is perceptually uniform and suits every kind of colour blindness; the power makes rare mistakes visible
     scale = PowerNorm(0.4, 0, 1)
-    with drawn(path, side + 2, side + 1, theme) as (figure, _):
+    with saved_figure(path, side + 2, side + 1, theme) as (figure, _):
         axes = figure.add_subplot()
         image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
         _name_classes(axes, confusion.classes, side)
-        if classes <= _NUMBERED:
+        if classes <= _MOST_WITH_COUNTS:
             _write_counts(axes, confusion, scale(shares).tolist(), 72 * side / classes)
-        axes.set(xlabel="answer", ylabel="class")
+        axes.set(xlabel="predicted class", ylabel="true class")
         axes.set_title(title, parse_math=False)
         ticks, percent = FixedLocator([0, 0.01, 0.05, 0.2, 0.5, 1]), PercentFormatter(1, decimals=0)
-        figure.colorbar(image, label="share of the class", shrink=0.8, aspect=25, ticks=ticks, format=percent)
+        figure.colorbar(image, label="share of the true class", shrink=0.8, aspect=25, ticks=ticks, format=percent)
     return figure
 
 
 def _name_classes(axes: Axes, classes: tuple[str, ...], side: float) -> None:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    if len(classes) > _NAMED:
+    if len(classes) > _MOST_WITH_NAMES:
         axes.set(xticks=[], yticks=[])
         return
     size = min(10.0, 60 * side / len(classes))
-    turned = 90 if max(map(len, classes)) > _LONG or len(classes) > _NUMBERED else 0
+    turned = 90 if max(map(len, classes)) > _SHORT_NAME or len(classes) > _MOST_WITH_COUNTS else 0
     axes.set_xticks(range(len(classes)), classes, fontsize=size, rotation=turned, parse_math=False)
     axes.set_yticks(range(len(classes)), classes, fontsize=size, parse_math=False)
 
 
 def _write_counts(axes: Axes, confusion: Confusion, shades: list[list[float]], cell: float) -> None:
-    """Counts, as large as the widest fits into a cell of so many points; empty cells stay empty."""
+    """Write the counts as large as the widest fits into a cell of `cell` points; zeros are left out."""
     digits = len(str(int(confusion.counts.max())))
     size = min(10.0, cell * 1.4 / max(digits, 2))
     for row, counts in enumerate(confusion.counts.tolist()):

@@ -1,4 +1,4 @@
-"""Curves of training, one for every run, as in the paper's Figure 1."""
+"""Training curves, one per run."""
 
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError, unknown
-from verydeep.report.figures._axes import name_curves, plain_axes
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._theme import Theme, saved_figure
 
 _LABELS = {
     "lr": "learning rate",
-    "loss": "mean cross-entropy while training",
-    "accuracy": "accuracy while training",
+    "loss": "mean cross-entropy during the epoch",
+    "accuracy": "accuracy during the epoch",
     "train_loss": "mean cross-entropy, training set",
     "valid_loss": "mean cross-entropy, validation set",
     "test_loss": "mean cross-entropy, test set",
@@ -37,39 +37,39 @@ def plot_curves(
 
     Args:
         curves: The name of each run, and its metrics (`Run.metrics`).
-        path: The picture, by its suffix PNG, SVG or PDF.
-        metric: What to draw.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        metric: The metric to draw.
         log: Whether its axis is logarithmic.
-        theme: On white or on black.
+        theme: Colours for a light or a dark background.
     """
     points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
-    with drawn(path, 7, 4.5, theme) as (figure, look):
+    with saved_figure(path, 7, 4.5, theme) as (figure, palette):
         axes = figure.add_subplot()
         for number, (name, found) in enumerate(points.items()):
-            style = _STYLES[number // len(look.colours) % len(_STYLES)]
+            style = _STYLES[number // len(palette.colours) % len(_STYLES)]
             marker = "o" if len(found) == 1 else ""
-            line = axes.plot(*zip(*found, strict=True), style, color=look.colours[number % len(look.colours)])
+            line = axes.plot(*zip(*found, strict=True), style, color=palette.colours[number % len(palette.colours)])
             line[0].set(label=name, linewidth=1.8, marker=marker)
-        _describe(axes, metric, log)
+        _label_axes(axes, metric, log)
     return figure
 
 
-def _describe(axes: Axes, metric: str, log: bool) -> None:
+def _label_axes(axes: Axes, metric: str, log: bool) -> None:
     axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric.replace("_", " ")))
     if log:
         axes.set_yscale("log")
     elif metric.endswith("accuracy"):
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_axes(axes)
-    name_curves(axes)
+    style_axes(axes)
+    add_legend(axes)
 
 
 def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
-    """Epoch and value, where there is one; a diverged epoch has none."""
+    """List epochs and values; a diverged epoch has no value and is left out."""
     known = {key for line in metrics for key in line} - {"epoch"}
     if not known:
-        raise UserError(f"{name}: no epoch is complete yet, so there is nothing to draw")
+        raise UserError(f"{name}: no epoch is complete yet, so there is no curve to draw")
     if metric not in known | set(_LABELS):  # a network that diverged at once has no train_loss
         raise unknown(f"metric of {name}", metric, known)
     points = [(line["epoch"], line[metric]) for line in metrics if line.get(metric) is not None]

@@ -1,4 +1,4 @@
-"""Every figure of what was found about a network."""
+"""All figures of an analysis at once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from verydeep.analysis import Findings
-from verydeep.report.figures._gates import has_maps, plot_feature_gates, plot_gates
+from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates, plot_gates
 from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
 from verydeep.report.figures._routing import plot_class_distances, plot_routing
 from verydeep.report.figures._signal_flow import plot_signal_flow
@@ -17,25 +17,25 @@ Draw = Callable[[Path, Theme], Figure]
 
 
 def plot_findings(findings: Findings, folder: Path, theme: Theme = "light") -> list[Path]:
-    """Draw everything there is as PNG and SVG; return the pictures.
+    """Draw every result that is present as PNG and SVG, and return the files.
 
     Args:
-        findings: What to draw.
-        folder: Where gates.png, gates.svg, routing.png, ... go.
-        theme: On white or on black.
+        findings: The results.
+        folder: The folder for gates.png, gates.svg, routing.png, ...
+        theme: Colours for a light or a dark background.
     """
-    pictures = {folder / f"{name}.{suffix}": draw for name, draw in _drawings(findings) for suffix in ("png", "svg")}
+    pictures = {folder / f"{name}.{suffix}": draw for name, draw in _figures_of(findings) for suffix in ("png", "svg")}
     for path, draw in pictures.items():
         draw(path, theme)
     return list(pictures)
 
 
-def _drawings(findings: Findings) -> list[tuple[str, Draw]]:
+def _figures_of(findings: Findings) -> list[tuple[str, Draw]]:
     gates, routing, usage = findings.gates, findings.routing, findings.usage
     found: list[tuple[str, Draw]] = []
     if gates:
         found.append(("gates", partial(plot_gates, gates)))
-        found += [("feature-gates", partial(plot_feature_gates, gates))] if has_maps(gates) else []
+        found += [("feature-gates", partial(plot_feature_gates, gates))] if has_feature_maps(gates) else []
     if routing:
         found.append(("routing", lambda path, theme: plot_routing(routing, path, theme=theme)))
         found.append(("classes", partial(plot_class_distances, routing)))

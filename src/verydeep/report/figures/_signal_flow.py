@@ -1,4 +1,4 @@
-"""How signals travel forward and gradients backward, layer by layer."""
+"""The size of activations and gradients, layer by layer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from verydeep.analysis import SignalFlow
-from verydeep.report.figures._axes import Array, name_curves, numbers, plain_axes
-from verydeep.report.figures._theme import Theme, drawn
+from verydeep.report.figures._axes import Array, add_legend, layer_ticks, style_axes
+from verydeep.report.figures._theme import Theme, saved_figure
 
 _STYLES = ("--", "-", ":", "-.")
 
@@ -16,37 +16,37 @@ _STYLES = ("--", "-", ":", "-.")
 def plot_signal_flow(flows: Sequence[SignalFlow], path: Path, theme: Theme = "light") -> Figure:
     """Draw the size of activations and gradients in every layer.
 
-    A name such as "highway, trained" is a network and a moment: networks differ in colour, moments in the kind of line.
+    A name such as "highway, trained" means a network and a moment: colours distinguish networks, line styles moments.
 
     Args:
-        flows: Networks and moments to compare.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        flows: The networks and moments to compare.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
     styles = curve_styles([flow.name for flow in flows])
-    with drawn(path, 11, 4.2, theme) as (figure, look):
+    with saved_figure(path, 11, 4.2, theme) as (figure, palette):
         panels = figure.subplots(1, 2)
         for axes, kind in zip(panels, ("activation", "gradient"), strict=True):
             for flow, (colour, line) in zip(flows, styles, strict=True):
                 values = positive(getattr(flow, kind))
-                hue, style = look.colours[colour % len(look.colours)], _STYLES[line % len(_STYLES)]
+                hue, style = palette.colours[colour % len(palette.colours)], _STYLES[line % len(_STYLES)]
                 axes.plot(range(1, len(values) + 1), values, style, color=hue, label=flow.name)
             longest = max((len(flow.layers) for flow in flows), default=1)
-            axes.set(yscale="log", xlabel="layer", xticks=numbers(longest))
-            plain_axes(axes)
+            axes.set(yscale="log", xlabel="layer", xticks=layer_ticks(longest))
+            style_axes(axes)
         panels[0].set(title="activations, forward", ylabel="root mean square of the layer's output")
         panels[1].set(title="gradients, backward", ylabel="root mean square of the loss's gradient")
-        name_curves(panels[0])
+        add_legend(panels[0])
     return figure
 
 
 def curve_styles(names: Sequence[str]) -> list[tuple[int, int]]:
-    """For each "network, moment": the network's number, which is its colour, and the moment's, its kind of line."""
+    """Number the network, for its colour, and the moment, for its line style, of each "network, moment"."""
     parts = [name.partition(", ")[::2] for name in names]
     networks, moments = ([*dict.fromkeys(part[i] for part in parts)] for i in (0, 1))
     return [(networks.index(network), moments.index(moment)) for network, moment in parts]
 
 
 def positive(values: Array) -> Array:
-    """What a logarithmic axis can show; a gradient that has vanished altogether leaves a gap."""
+    """Replace what a logarithmic axis cannot show by NaN; a gradient of exactly 0 leaves a gap."""
     return np.where(values > 0, values, np.nan)

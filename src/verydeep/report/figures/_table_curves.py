@@ -1,4 +1,4 @@
-"""Curves behind the paper's tables: test accuracy over epochs, and the published value to reach."""
+"""Test accuracy over epochs of the networks in the paper's tables, with the published values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from verydeep.report.figures._axes import name_curves, plain_axes
-from verydeep.report.figures._theme import Look, Theme, drawn
+from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
 
 @dataclass(frozen=True)
-class Network:
-    """What is drawn in one colour.
+class TableCurves:
+    """The curves of one network, drawn in one colour.
 
     Attributes:
-        name: For the legend.
-        curves: Of every seed: the accuracy after each epoch.
-        published: What is to be reached; None if nothing was published.
+        name: The name in the legend.
+        curves: Per seed, the accuracy after each epoch.
+        published: The published accuracy, or None if there is none.
     """
 
     name: str
@@ -27,42 +27,42 @@ class Network:
     published: float | None
 
 
-def plot_tables(panels: Sequence[tuple[str, Sequence[Network]]], path: Path, theme: Theme = "light") -> Figure:
-    """Draw a panel for each table.
+def plot_tables(panels: Sequence[tuple[str, Sequence[TableCurves]]], path: Path, theme: Theme = "light") -> Figure:
+    """Draw one panel per table.
 
     Args:
-        panels: The title of each, and its networks.
-        path: The picture, by its suffix PNG, SVG or PDF.
-        theme: On white or on black.
+        panels: The title and the networks of each panel.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        theme: Colours for a light or a dark background.
     """
-    with drawn(path, 5 * len(panels), 4.2, theme) as (figure, look):
+    with saved_figure(path, 5 * len(panels), 4.2, theme) as (figure, palette):
         for axes, (title, networks) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _draw(axes, networks, look)
+            _draw(axes, networks, palette)
             axes.set(title=title, xlabel="epoch", ylabel="accuracy, test set")
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
-            plain_axes(axes)
+            style_axes(axes)
             if networks:
-                name_curves(axes)
+                add_legend(axes)
             else:
-                axes.text(0.5, 0.5, "not yet run", transform=axes.transAxes, ha="center", color=look.ink)
+                axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", color=palette.ink)
     return figure
 
 
-def _draw(axes: Axes, networks: Sequence[Network], look: Look) -> None:
+def _draw(axes: Axes, networks: Sequence[TableCurves], palette: Palette) -> None:
     for number, network in enumerate(networks):
-        colour = look.colours[number % len(look.colours)]
+        colour = palette.colours[number % len(palette.colours)]
         for seed, curve in enumerate(network.curves):
-            style = "-" if number < len(look.colours) else "-."
+            style = "-" if number < len(palette.colours) else "-."
             line = axes.plot(range(1, len(curve) + 1), curve, style, color=colour, linewidth=1.4)
             line[0].set(label=network.name if seed == 0 else None, marker="o" if len(curve) == 1 else "")
         if network.published is not None:
             axes.axhline(network.published, linestyle="--", color=colour, linewidth=1)
-    _set_floor(axes, networks)
+    _set_lower_limit(axes, networks)
 
 
-def _set_floor(axes: Axes, networks: Sequence[Network]) -> None:
-    """The first epochs are far below; what counts is how near the published values the last ones come."""
+def _set_lower_limit(axes: Axes, networks: Sequence[TableCurves]) -> None:
+    """Cut off the first epochs, so that the distance of the last ones from the published values is visible."""
     targets = [network.published for network in networks if network.published is not None]
     lasts = [curve[-1] for network in networks for curve in network.curves if curve]
     if targets and lasts:

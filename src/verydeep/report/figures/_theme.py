@@ -1,4 +1,4 @@
-"""Figures on paper: drawn without a screen, written whole, the look of light and dark in one place."""
+"""The palettes of the light and the dark theme, and the context in which figures are drawn and saved."""
 
 import warnings
 from collections.abc import Iterator
@@ -19,16 +19,17 @@ _FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
-class Look:
-    """Colours of a theme.
+class Palette:
+    """The colours of a theme.
 
     Attributes:
-        paper: Behind everything.
-        ink: Text, axes, and what must be seen first.
-        faint: What is there but says nothing: blocks a layer does not have, differences that may be noise.
-        colours: Of curves: Okabe and Ito's, told apart by the colour-blind and, in this order, also in grey.
-        sequential: The map of values from little to much: perceptually uniform, and fit for the colour-blind.
-        diverging: The map of values on both sides of a middle; the middle has the brightness of the paper.
+        paper: The background.
+        ink: Text and axes.
+        faint: Things without information, such as idle layers and blocks that a layer does not have.
+        colours: The colours of curves: those of Okabe and Ito, which the colour-blind can tell apart, and also in grey
+            in this order.
+        sequential: The colour map of values from low to high: perceptually uniform and suitable for the colour-blind.
+        diverging: The colour map of values around a middle, which has the brightness of the background.
     """
 
     paper: str
@@ -40,44 +41,44 @@ class Look:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """For matplotlib."""
+        """The palette as rc parameters of matplotlib."""
         inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
         papered = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
         rest = {"hatch.color": self.faint, "axes.titlesize": "medium"}
         return dict.fromkeys(inked, self.ink) | dict.fromkeys(papered, self.paper) | rest
 
 
-_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-LOOKS: dict[str, Look] = {
-    "light": Look("#ffffff", "#1a1a1a", "#d0d0d0", (*_HUES, "#000000"), "viridis", "RdBu_r"),
-    "dark": Look("#16181d", "#e8e8e8", "#4a4d55", ("#56B4E9", "#E69F00", *_HUES[2:4], "#D55E00", "#0072B2", "#ffffff"),
-                 "viridis", "berlin"),
-}  # fmt: skip
+_OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_ON_BLACK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#0072B2")
+PALETTES: dict[str, Palette] = {
+    "light": Palette("#ffffff", "#1a1a1a", "#d0d0d0", (*_OKABE_ITO, "#000000"), "viridis", "RdBu_r"),
+    "dark": Palette("#16181d", "#e8e8e8", "#4a4d55", (*_ON_BLACK, "#ffffff"), "viridis", "berlin"),
+}
 
 
 @contextmanager
-def drawn(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Look]]:
-    """A figure of so many inches to draw on, and its look; written when the drawing is complete.
+def saved_figure(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Palette]]:
+    """Yield a new figure and its palette, and save the figure when the body has drawn it.
 
-    It belongs to no window and no global list. Equal figures give equal files.
+    The figure belongs to no window and is not registered with pyplot. Equal figures give equal files.
 
     Args:
-        path: The picture, by its suffix PNG, SVG or PDF.
-        width: In inches.
-        height: In inches.
-        theme: On white or on black.
+        path: The file to write; its suffix selects PNG, SVG or PDF.
+        width: The width in inches.
+        height: The height in inches.
+        theme: Colours for a light or a dark background.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in _FORMATS:
-        raise UserError(f"{path}: a picture's name must end in .{', .'.join(_FORMATS)}")
-    if theme not in LOOKS:
-        raise unknown("theme", theme, LOOKS)
-    look = LOOKS[theme]
-    settings: Any = {"svg.hashsalt": "verydeep", **look.settings}
+        raise UserError(f"{path}: the name of a figure must end in .{', .'.join(_FORMATS)}")
+    if theme not in PALETTES:
+        raise unknown("theme", theme, PALETTES)
+    palette = PALETTES[theme]
+    settings: Any = {"svg.hashsalt": "verydeep", **palette.settings}
     with rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in a script the font lacks shows as boxes
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks show as boxes
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
-        yield figure, look
+        yield figure, palette
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
         write_atomic(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))

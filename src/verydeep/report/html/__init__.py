@@ -1,5 +1,5 @@
-"""The report: one HTML page about a run that needs no network and no other file.
+"""The report: one HTML page about a run that needs no network access and no other file.
 
-`_page` takes a run and the results of its analysis; the other files prepare sections, sentences, tables, charts and
-heat maps. The templates, styles and scripts that the page is made from are in `page/`.
+`_page` takes a run and the results of its analysis and fills the templates in `page/`, which also has the page's style
+and scripts. The other files prepare its sections: sentences, tables, line charts and heat maps.
 """

@@ -1,4 +1,4 @@
-"""Line charts for the page, as SVG that takes its colours from the page."""
+"""Line charts of the page: SVG that takes its colours from the page's style."""
 
 import math
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH, HEIGHT = 560, 320
-LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 46  # room for labels
+LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 46  # margins for labels
 SIZE = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM}
 
 
 @dataclass(frozen=True)
 class Series:
-    """A curve; None where it has no value."""
+    """A curve, with None where it has no value."""
 
     name: str
     values: Sequence[float | None]
@@ -22,18 +22,18 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over the same x.
+    """Curves that share the same x values.
 
     Attributes:
-        label: What the chart shows, for who does not see it.
-        x: Ascending.
+        label: A description for screen readers.
+        x: The x values, ascending.
         series: The curves.
-        x_name: Of the axis, and of a point on it.
-        y_name: Of the axis.
-        log: Whether y is logarithmic.
-        percent: Whether y are shares.
-        rule: A dashed line across, and its name.
-        mark: A point to notice, and its name.
+        x_name: The name of the x axis.
+        y_name: The name of the y axis.
+        log: Whether the y axis is logarithmic.
+        percent: Whether y values are shares, shown as percentages.
+        rule: The y value and the name of a dashed horizontal line.
+        mark: The x, y and name of a highlighted point.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Chart:
     mark: tuple[float, float, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For the script of the page."""
+        """The values for the page's script."""
         (left, right), (low, high) = self._x_range, self._y_range
         return {
             "x": list(self.x),
@@ -70,47 +70,47 @@ class Chart:
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
         return low - room, high + room
 
-    def across(self, x: float) -> float:
-        """Where an x is drawn."""
+    def x_position(self, x: float) -> float:
+        """The horizontal position of an x value."""
         left, right = self._x_range
         return round(LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT), 1)
 
-    def down(self, y: float) -> float:
-        """Where a y is drawn."""
+    def y_position(self, y: float) -> float:
+        """The vertical position of a y value."""
         scale = math.log10 if self.log else float
         low, high, value = (scale(v) for v in (*self._y_range, y))
         return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
 
     def path(self, series: Series) -> str:
-        """The curve, with gaps where it has no value."""
+        """The SVG path of a curve, with gaps where it has no value."""
         steps, pen = [], "M"
         for x, y in zip(self.x, series.values, strict=True):
             if y is not None and _shown(y, self.log):
-                steps.append(f"{pen}{self.across(x)} {self.down(y)}")
+                steps.append(f"{pen}{self.x_position(x)} {self.y_position(y)}")
                 pen = "L"
             else:
                 pen = "M"
         return "".join(steps)
 
     def dots(self, series: Series) -> list[tuple[float, float]]:
-        """Points of a lone or a short curve, so that single values are seen."""
+        """The dots of a single or short curve, which make isolated values visible; none if there are many points."""
         if len(self.x) > (80 if len(self.series) == 1 else 12):
             return []
         points = zip(self.x, series.values, strict=True)
-        return [(self.across(x), self.down(y)) for x, y in points if y is not None and _shown(y, self.log)]
+        return [(self.x_position(x), self.y_position(y)) for x, y in points if y is not None and _shown(y, self.log)]
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
-        """Where, and what to write."""
+        """Positions and labels."""
         from matplotlib.ticker import MaxNLocator
 
         left, right = self._x_range
         ticks = MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]).tick_values(left, right)
-        return [(self.across(float(t)), f"{t:g}") for t in ticks if left <= t <= right]
+        return [(self.x_position(float(t)), f"{t:g}") for t in ticks if left <= t <= right]
 
     @property
     def y_ticks(self) -> list[tuple[float, str]]:
-        """Where, and what to write."""
+        """Positions and labels."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
         low, high = self._y_range
@@ -118,7 +118,7 @@ class Chart:
         every = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5), numticks=7)
         ticks = (every if decades > 1 else MaxNLocator(5)).tick_values(low, high)
         shown = [float(t) for t in ticks if low <= t <= high]
-        return [(self.down(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
+        return [(self.y_position(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
 
 
 def _shown(value: float, log: bool) -> bool:

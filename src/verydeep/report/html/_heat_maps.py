@@ -1,4 +1,4 @@
-"""Heat maps for the page: arrays as text that a browser turns back into exactly the same numbers."""
+"""Heat maps of the page: arrays encoded as text that the page's script decodes to the same float32 values."""
 
 import math
 from base64 import b64encode
@@ -10,28 +10,28 @@ from numpy.typing import NDArray
 
 from verydeep.report.figures._axes import Array
 
-CELLS = 65_536  # of a map; more would neither be seen nor keep the file small
-PAGES = 250_000  # cells of all pages of a map together
+MOST_CELLS = 65_536  # of a map; more would not be visible and make the file large
+MOST_CELLS_OF_ALL_PAGES = 250_000
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Layers by blocks, or anything by anything.
+    """One or several arrays of rows by columns, such as layers by blocks; the page shows one at a time.
 
     Attributes:
-        name: What the values are, in a few words.
-        values: (page, row, column); NaN where there is nothing.
-        kind: Little to much, or both sides of a middle.
+        name: A short name of the values.
+        values: An array (page, row, column), with NaN where there is no value.
+        kind: The colour map: sequential for low to high, diverging for values around a middle.
         low: The value of the first colour.
         high: The value of the last colour.
-        pages: The name of each page; one of them is shown at a time.
-        power: Of the scale; below 1 spreads small values.
+        pages: The name of each page.
+        power: The exponent of the colour scale; below 1, it spreads small values.
         start: A value marked on the colour bar.
-        rows: What a row is.
-        columns: What a column is.
-        names: Of rows and columns, where they are not numbered.
-        noise: (page, row, column), where a value may be noise.
-        percent: Whether values are shares.
+        rows: The name of a row.
+        columns: The name of a column.
+        names: The names of rows and columns if they are not numbered.
+        noise: A mask (page, row, column) of values that may be noise.
+        percent: Whether values are shares, shown as percentages.
     """
 
     name: str
@@ -50,17 +50,17 @@ class HeatMap:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """How many rows and columns each cell stands for: doubled on the longer side until the map is small enough."""
+        """How many rows and columns each cell averages: doubled on the longer side until the map is small enough."""
         _, rows, columns = self.values.shape
         row, column = 1, 1
-        while math.ceil(rows / row) * math.ceil(columns / column) > CELLS:
+        while math.ceil(rows / row) * math.ceil(columns / column) > MOST_CELLS:
             row, column = (row * 2, column) if rows / row >= columns / column else (row, column * 2)
         return row, column
 
     def to_dict(self) -> dict[str, Any]:
-        """For the script of the page."""
+        """The values for the page's script."""
         steps = self.steps
-        values = shrink(self.values, steps)
+        values = block_means(self.values, steps)
         found: dict[str, Any] = {
             "name": self.name, "pages": self.pages, "kind": self.kind, "low": self.low, "high": self.high,
             "power": self.power, "start": self.start, "rows": self.rows, "columns": self.columns,
@@ -68,17 +68,17 @@ class HeatMap:
             "whole": self.values.shape[1:], "shape": values.shape[1:], "values": encode(values.astype("<f4")),
         }  # fmt: skip
         if self.noise is not None:
-            found["noise"] = encode((shrink(self.noise.astype(float), steps) > 0.5).astype("u1"))
+            found["noise"] = encode((block_means(self.noise.astype(float), steps) > 0.5).astype("u1"))
         return found
 
 
 def encode(values: NDArray[Any]) -> str:
-    """Bytes as text."""
+    """Encode an array as base64 text."""
     return b64encode(values.tobytes()).decode()
 
 
-def shrink(values: Array, steps: tuple[int, int]) -> Array:
-    """Means over so many rows and columns; what is missing does not count."""
+def block_means(values: Array, steps: tuple[int, int]) -> Array:
+    """Average blocks of rows and columns, ignoring missing values."""
     if steps == (1, 1):
         return values
     (row, column), (pages, rows, columns) = steps, values.shape
@@ -92,16 +92,16 @@ def shrink(values: Array, steps: tuple[int, int]) -> Array:
 
 
 def pages_that_fit(cells: int) -> int:
-    """How many pages of so many cells a map may have; two can always be compared."""
-    return max(2, PAGES // max(1, min(cells, CELLS)))
+    """How many pages of this many cells a map may have; always at least two, for comparison."""
+    return max(2, MOST_CELLS_OF_ALL_PAGES // max(1, min(cells, MOST_CELLS)))
 
 
-def palettes() -> dict[str, str]:
-    """256 colours of each map, red, green and blue."""
+def colour_maps() -> dict[str, str]:
+    """Encode 256 colours, as red, green and blue, of each colour map."""
     from matplotlib import colormaps
 
-    from verydeep.report.figures._theme import LOOKS
+    from verydeep.report.figures._theme import PALETTES
 
-    light, dark = LOOKS["light"], LOOKS["dark"]
+    light, dark = PALETTES["light"], PALETTES["dark"]
     names = {"sequential": light.sequential, "diverging": light.diverging, "diverging-dark": dark.diverging}
     return {kind: encode(colormaps[name](np.arange(256), bytes=True)[:, :3]) for kind, name in names.items()}

@@ -1,4 +1,4 @@
-"""The report: one page that needs no network and no other file."""
+"""`write_report`: fill the page's templates with everything known about a run."""
 
 import hashlib
 from base64 import b64encode
@@ -11,11 +11,11 @@ from typing import Any
 from verydeep.analysis import Findings
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
-from verydeep.report.figures._lesions import SETS
+from verydeep.report.figures._lesions import split_name
+from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._charts import SIZE
-from verydeep.report.html._heat_maps import palettes
-from verydeep.report.html._sections import look_inside
-from verydeep.report.html._training import about_run, how_made
+from verydeep.report.html._heat_maps import colour_maps
+from verydeep.report.html._run_sections import reproduction_section, run_section
 from verydeep.training import Run
 
 _SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
@@ -24,11 +24,11 @@ _SECTIONS = (
     ("gates", "gates", "Gates"),
     ("routing", "routing", "Routing"),
     ("lesions", "lesions", "Lesions"),
-    ("depth", "depth", "Depth used"),
-    ("flow", "flow", "Signals"),
-    ("layers", "layers", "Layers in numbers"),
+    ("depth", "depth", "Layers needed"),
+    ("flow", "flow", "Signal flow"),
+    ("layers", "layers", "All layers"),
     ("made", "toml", "How it was made"),
-    ("glossary", "name", "Words"),
+    ("glossary", "name", "Glossary"),
 )
 
 
@@ -36,34 +36,34 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
     """Write a run's report as one self-contained HTML file.
 
     Args:
-        run: Finished or not.
-        path: The page.
-        findings: What an analysis found; without it, the page is about training only.
-        note: A sentence for the reader, for instance why there was no analysis.
+        run: The run, finished or not.
+        path: The file to write.
+        findings: The results of an analysis; without them, the page covers training only.
+        note: A sentence for the reader, such as why there was no analysis.
     """
     found = findings or Findings()
-    _check_same(found)
-    context = about_run(run) | how_made(run)
-    context |= look_inside(found, context["data_name"])
+    _check_same_network(found)
+    context = run_section(run) | reproduction_section(run)
+    context |= analysis_sections(found, context["data_name"])
     context["charts"] |= context.pop("inside")
-    context |= {"note": note, "sets": SETS, "version": version("verydeep")}
+    context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
     context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
     write_atomic(path, render(context))
 
 
-def _check_same(findings: Findings) -> None:
-    """Refuse results of networks with different numbers of layers; the flow may compare others."""
+def _check_same_network(findings: Findings) -> None:
+    """Refuse results of networks with different numbers of layers; only signal flow may compare several networks."""
     greedy = None if findings.usage is None else findings.usage.greedy
     found = (findings.gates, findings.routing, findings.lesions, findings.pairs, greedy, findings.prune)
     counts = sorted({len(result.layers) for result in found if result is not None})
     if len(counts) > 1:
         listed = " and ".join(map(str, counts))
-        raise UserError(f"these results are of networks with {listed} layers; make them again: verydeep analyze RUN")
+        raise UserError(f"these results belong to networks with {listed} layers; make them again: verydeep analyze RUN")
 
 
 def render(context: dict[str, Any]) -> str:
-    """Fill the page; text is escaped, and so is the data inside its script element."""
+    """Fill the page; text is escaped, including the data inside its script element."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -74,11 +74,11 @@ def render(context: dict[str, Any]) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     data = {
-        "palettes": palettes(),
+        "colour_maps": colour_maps(),
         "maps": {key: found.to_dict() for key, found in context["heat"].items()},
         "charts": {key: found.to_dict() for key, found in context["charts"].items()},
     }
-    # The policy names the one script that may run, so that no name in the data ever can.
+    # The content security policy allows this script only, so that nothing in the data can ever run.
     trusted = {"script": Markup(script), "script_hash": f"sha256-{digest}", "style": Markup(_read("style.css"))}
     return environment.get_template("report.html").render(context | trusted | {"data": data, "size": SIZE})
 

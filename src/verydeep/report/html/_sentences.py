@@ -1,13 +1,13 @@
-"""What was found, in sentences: each with its number, and where the paper says something, that beside it."""
+"""Results in sentences, with their numbers and what the paper observed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Observations
-from verydeep.report.figures._lesions import SETS
+from verydeep.report.figures._lesions import split_name
 
-_LEARNT = 0.02  # above chance, below which nothing has been learnt that layers could be used for
+_LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learnt too little to say which layers they need
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,19 @@ class Statement:
 
 
 def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
-    """How many layers the problem needs.
+    """Say how many layers the network needs.
 
     Args:
-        usage: What was found.
-        data: What the problem is called.
-        chance: What always naming the most frequent class would get, if that is known.
+        usage: The depth usage.
+        data: The name of the data.
+        chance: The accuracy of always predicting the most frequent class, if it is known.
     """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where, accuracy = SETS.get(usage.greedy.split, usage.greedy.split), float(1 - usage.greedy.error[0])
-    if chance is not None and accuracy < chance + _LEARNT:
+    where, accuracy = split_name(usage.greedy.split), float(1 - usage.greedy.error[0])
+    if chance is not None and accuracy < chance + _LEAST_ABOVE_CHANCE:
         return (
-            f"This network has learnt next to nothing: it is right on {accuracy:.1%} of the {where}, and always naming "
-            f"the most frequent class on {chance:.1%}. How many layers it uses says nothing about {data}."
+            f"This network has learnt next to nothing: its accuracy on the {where} is {accuracy:.1%}, and always "
+            f"predicting the most frequent class gives {chance:.1%}. How many layers it uses says nothing about {data}."
         )
     if kept == total:
         return (
@@ -42,16 +42,16 @@ def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
     cost = "costs no accuracy" if change <= 0 else f"costs {change:.2%} accuracy"
     layers = f"{total} highway layers" if total > 1 else "one highway layer"
     if kept == 0:
-        return f"For {data}, this network needs none of its {layers}. Closing what is idle {cost} on the {where}."
+        return f"For {data}, this network needs none of its {layers}. Closing the idle layers {cost} on the {where}."
     others = "the other one is" if total - kept == 1 else f"the other {total - kept} are"
     return (
         f"For {data}, this network needs {kept} of its {layers}: {others} idle. "
-        f"Closing what is idle {cost} on the {where}."
+        f"Closing the idle layers {cost} on the {where}."
     )
 
 
 def about_gates(seen: Observations) -> list[Statement]:
-    """What Figure 2 shows."""
+    """Describe what the paper's Figure 2 shows."""
     found = []
     if seen.biases_fell is not None:
         found.append(
@@ -63,8 +63,8 @@ def about_gates(seen: Observations) -> list[Statement]:
     if seen.bias_with_depth is not None and seen.activity_with_bias is not None:
         found.append(
             Statement(
-                f"Biases correlate with depth by {_signed(seen.bias_with_depth)}, mean gate outputs with biases by "
-                f"{_signed(seen.activity_with_bias)}.",
+                f"The correlation of biases with depth is {_signed(seen.bias_with_depth)}, that of mean gate outputs "
+                f"with biases {_signed(seen.activity_with_bias)}.",
                 "In the CIFAR-100 network biases increase with depth, and gate activity is inversely correlated: "
                 "strong negative biases make gates selective instead of shutting them.",
             )
@@ -73,8 +73,8 @@ def about_gates(seen: Observations) -> list[Statement]:
     if seen.stripes_begin is not None:
         found.append(
             Statement(
-                f"Nine tenths of what the layers change has been changed after layer {seen.stripes_begin}; from there "
-                f"on, outputs stay nearly as they are and form stripes.",
+                f"90% of the change happens in the first {seen.stripes_begin} layers; after them, outputs hardly "
+                f"change and form stripes.",
                 "Most of the change happens in the early layers: about 15 for MNIST, 40 for CIFAR-100.",
             )
         )
@@ -95,7 +95,7 @@ def _signed(value: float) -> str:
 
 
 def about_routing(routing: ClassRouting) -> list[Statement]:
-    """What Figure 3 shows."""
+    """Describe what the paper's Figure 3 shows."""
     sizes = np.sqrt([np.nanmean(layer**2) for layer in routing.difference])
     third = max(1, len(sizes) // 3)
     return [
@@ -107,8 +107,8 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
             "CIFAR-100.",
         ),
         Statement(
-            f"From the gates alone a linear classifier names the class of {routing.probe_accuracy:.1%} of "
-            f"{routing.probe_samples:,} samples it has not seen; always naming the most frequent class gets "
+            f"From the gates alone, a linear classifier predicts the class of {routing.probe_accuracy:.1%} of "
+            f"{routing.probe_samples:,} samples that it has not seen; always predicting the most frequent class gives "
             f"{routing.probe_chance:.1%}.",
             "Gating is not only a mechanism that eases training, but an important part of the computation.",
         ),
@@ -116,18 +116,18 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
 
 
 def about_lesions(seen: Observations) -> list[Statement]:
-    """What Figure 4 shows."""
+    """Describe what the paper's Figure 4 shows."""
     assert seen.most_important is not None
     worst = [str(layer + 1) for layer in seen.most_important]
     listed = worst[0] if len(worst) == 1 else f"{', '.join(worst[:-1])} and {worst[-1]}"
     return [
         Statement(
-            f"Closing layers {listed} costs the most loss, in this order. A single closed layer raises the error by up "
-            f"to {seen.largest_rise:.2%}."
+            f"Closing layers {listed} raises the loss most, in this order. A single closed layer raises the error by "
+            f"up to {seen.largest_rise:.2%}."
         ),
         Statement(
             f"{seen.idle_alone:.0%} of the layers cost at most 0.1% of accuracy when closed alone.",
-            "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network any of "
-            "the first 40 or so is missed.",
+            "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "
+            "any of the first 40 or so hurts.",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Tables of the page: what the figures show, in numbers, and how the run came about."""
+"""Tables of the page: epochs, layers, pruning, and nested settings as rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +7,15 @@ import numpy as np
 
 from verydeep.analysis import Findings, PruneReport, Score
 
-_ROWS = 200  # epochs shown at most
+_MOST_ROWS = 200
 
 Table = tuple[list[str], list[list[str]]]  # headings, rows
 
 
 def epoch_table(metrics: Sequence[dict[str, Any]]) -> Table:
-    """Every epoch, or some evenly spread over very many."""
+    """List the metrics of every epoch, or of 200 evenly spread ones if there are more."""
     columns = [name for name in dict.fromkeys(key for line in metrics for key in line) if name != "seconds"]
-    places = np.linspace(0, len(metrics) - 1, min(_ROWS, len(metrics))).round().astype(int)
+    places = np.linspace(0, len(metrics) - 1, min(_MOST_ROWS, len(metrics))).round().astype(int)
     rows = [[_metric(name, metrics[place].get(name)) for name in columns] for place in places]
     return [name.replace("_", " ") for name in columns], rows
 
@@ -27,14 +27,14 @@ def _metric(name: str, value: float | None) -> str:
 
 
 def layer_table(findings: Findings) -> Table | None:
-    """Every layer: its gates, what closing it costs, and whether it is needed; None if nobody looked."""
+    """List the gates of every layer, the cost of closing it, and whether it is needed; None without an analysis."""
     columns: dict[str, list[str]] = {}
     if gates := findings.gates:
         columns |= _layers(gates.layers)
         columns["mean bias"] = [f"{np.mean(row):.3f}" for row in gates.bias]
         columns["mean gate"] = [f"{np.mean(row):.4f}" for row in gates.mean]
         columns["open"] = [f"{np.mean(row):.1%}" for row in gates.open_share]
-        columns["nearly shut"] = [f"{np.mean(row):.1%}" for row in gates.shut_share]
+        columns["nearly closed"] = [f"{np.mean(row):.1%}" for row in gates.shut_share]
     if lesions := findings.lesions:
         columns |= _layers(lesions.layers)
         columns["loss if closed"] = [f"{value:.4f}" for value in lesions.loss]
@@ -51,7 +51,7 @@ def _layers(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def prune_table(prune: PruneReport) -> Table:
-    """Before and after."""
+    """Compare the network before and after pruning."""
     (before, after), (wide, narrow), (work, less) = prune.chosen, prune.parameters, prune.multiply_adds
     slow, fast = prune.latency
     rows = [
@@ -60,7 +60,7 @@ def prune_table(prune: PruneReport) -> Table:
         *([["accuracy, test", *_accuracies(*prune.test)]] if prune.test else []),
         *([["accuracy, test, after fine-tuning", "", f"{prune.tuned.accuracy:.2%}", ""]] if prune.tuned else []),
         ["parameters", f"{wide:,}", f"{narrow:,}", _times(wide, narrow, "smaller")],
-        ["multiply-adds of a sample", f"{work:,}", f"{less:,}", _times(work, less, "fewer")],
+        ["multiply-adds per sample", f"{work:,}", f"{less:,}", _times(work, less, "fewer")],
         [f"milliseconds for {prune.latency_batch} samples", f"{1e3 * slow:.2f}", f"{1e3 * fast:.2f}",
          _times(slow, fast, "faster")],
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def _times(before: float, after: float, what: str) -> str:
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> list[list[str]]:
-    """Nested values as rows of a table."""
+    """Turn nested values into rows of a table, with dotted names."""
     rows = []
     for key, value in values.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-// Curves are drawn already; this reads them: the pointer or the arrow keys choose an x, the line below says the values.
+// Reads values from the SVG charts: the pointer or the arrow keys choose an x, and the line below shows the values.
 class Reader {
   constructor(svg) {
     this.svg = svg;

@@ -1,16 +1,16 @@
-// What the page knows, and how values become colours and words.
+// The page's data, and how values become colours and text.
 const store = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const paper = matchMedia("print"); // paper is white, whatever the screen is
+const paper = matchMedia("print"); // printed on white, whatever the theme of the screen
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-const palettes = Object.fromEntries(Object.entries(store.palettes).map(([name, text]) => [name, bytes(text)]));
+const colourMaps = Object.fromEntries(Object.entries(store.colour_maps).map(([name, text]) => [name, bytes(text)]));
 const decoded = new Map(); // two canvases may show pages of one map
 
-function palette(map) {
-  return palettes[map.kind === "diverging" && dark.matches && !paper.matches ? "diverging-dark" : map.kind];
+function colourMap(map) {
+  return colourMaps[map.kind === "diverging" && dark.matches && !paper.matches ? "diverging-dark" : map.kind];
 }
 
-function place(map, value) { // on the colour bar, from 0 to 1
+function place(map, value) { // the position on the colour bar, from 0 to 1
   const share = (value - map.low) / (map.high - map.low || 1);
   return Math.pow(Math.min(Math.max(share, 0), 1), map.power);
 }
@@ -41,7 +41,7 @@ function decode(id) {
   return decoded.get(id);
 }
 
-// Round numbers between two ends, at most so many.
+// At most `most` round numbers between two ends.
 function ticks(low, high, most) {
   const raw = (high - low) / most || 1;
   const power = Math.pow(10, Math.floor(Math.log10(raw)));
@@ -51,7 +51,7 @@ function ticks(low, high, most) {
   return found;
 }
 
-function canvasFor(element) { // as many dots as the screen has, measured in its points
+function canvasFor(element) { // drawn at the screen's resolution, in CSS pixels
   const scale = Math.max(devicePixelRatio || 1, 2), { width, height } = element.getBoundingClientRect();
   element.width = Math.round(width * scale);
   element.height = Math.round(height * scale);

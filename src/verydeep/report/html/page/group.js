@@ -1,4 +1,4 @@
-// Maps of the same shape that are looked at together: one cursor, one zoom, one line that says all values.
+// A group of heat maps of the same shape that share one cursor, one zoom and one line with all values.
 class Group {
   constructor(element) {
     this.element = element;
@@ -31,7 +31,7 @@ class Group {
     canvas.addEventListener("focus", () => { if (!this.cursor) this.point({ row: Math.floor(this.view.row), column: Math.floor(this.view.column) }); });
     canvas.addEventListener("blur", () => this.point(null));
     canvas.addEventListener("keydown", (event) => this.key(event));
-    // a wheel over the page scrolls the page; over a map that was clicked, or with Ctrl, it zooms
+    // the wheel zooms over a map that was clicked, or with Ctrl; otherwise it scrolls the page
     canvas.addEventListener("wheel", (event) => {
       if (document.activeElement !== canvas && !event.ctrlKey) return;
       event.preventDefault();
@@ -104,7 +104,7 @@ class Group {
     return step === 1 ? `${what} ${first + 1}` : `${what}s ${first + 1} to ${last} (mean)`;
   }
 
-  save() { // every value in the file, as a spreadsheet reads it
+  save() { // all values of the group, as CSV
     const quote = (text) => `"${String(text).replaceAll('"', '""')}"`;
     const pages = this.maps.flatMap((map) => map.map.pages.length > 1 ? (map === this.maps[0] ? map.map.pages.map((name, page) => [name, map, page]) : []) : [[map.title, map, 0]]);
     const { rows, columns, map } = this.maps[0];

@@ -27,21 +27,21 @@ class Heat {
     return this.map.pages.length > 1 ? this.map.pages[this.page] : this.map.name;
   }
 
-  cells() { // painted again only for another page or other colours, and not with every move of the pointer
-    const colours = palette(this.map);
+  cells() { // cached; painted again only when the page or the colours change
+    const colours = colourMap(this.map);
     if (this.sheet?.page !== this.page || this.sheet.colours !== colours) {
       this.sheet = { page: this.page, colours, canvas: this.paint(colours) };
     }
     return this.sheet.canvas;
   }
 
-  paint(colours) { // a dot a cell, to be stretched
+  paint(colours) { // one pixel per cell, to be stretched
     const { values, noise } = decode(this.id), first = this.at(0, 0);
     const sheet = document.createElement("canvas");
     sheet.width = this.columns;
     sheet.height = this.rows;
     const pen = sheet.getContext("2d"), image = pen.createImageData(this.columns, this.rows);
-    const middle = colours.slice(128 * 3, 128 * 3 + 3); // what may be noise is faded to the colour of nothing
+    const middle = colours.slice(128 * 3, 128 * 3 + 3); // values that may be noise are faded towards the colour of zero
     for (let i = 0; i < this.rows * this.columns; i++) {
       const value = values[first + i];
       if (Number.isNaN(value)) continue;
@@ -109,7 +109,7 @@ class Heat {
     pen.restore();
   }
 
-  mark(pen, view, cursor) { // dark around light: seen on every colour
+  mark(pen, view, cursor) { // a dark outline around a light one is visible on every colour
     const { left, top, width, height } = this.box, w = width / view.columns, h = height / view.rows;
     const x = left + (cursor.column - view.column) * w, y = top + (cursor.row - view.row) * h;
     for (const [style, room] of [["#000", 2.5], ["#fff", 1]]) {
@@ -120,7 +120,7 @@ class Heat {
   }
 
   drawBar() {
-    const [pen, width] = canvasFor(this.bar), colours = palette(this.map), left = 34, long = width - left - 20;
+    const [pen, width] = canvasFor(this.bar), colours = colourMap(this.map), left = 34, long = width - left - 20;
     for (let x = 0; x < long; x++) {
       const k = 3 * Math.round(255 * x / long);
       pen.fillStyle = `rgb(${colours[k]} ${colours[k + 1]} ${colours[k + 2]})`;

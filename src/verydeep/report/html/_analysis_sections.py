@@ -1,4 +1,4 @@
-"""What the page says about the inside of a network: its part of the template's words and figures."""
+"""The sections about the inside of a network: gates, routing, lesions, layers needed, signal flow."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
-from verydeep.report.figures._gates import has_maps, plot_feature_gates
-from verydeep.report.html import _figures as figures
+from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
+from verydeep.report.html import _interactive_figures as figures
 from verydeep.report.html import _sentences as sentences
 from verydeep.report.html._charts import Chart
 from verydeep.report.html._heat_maps import HeatMap
 from verydeep.report.html._tables import Table, layer_table, prune_table
 
-_LEAVES = 120  # classes whose tree can be read
+_MOST_LEAVES = 120  # classes in a readable tree
 _TITLES = {
     "bias": "Gate biases",
     "mean": "Mean gate outputs",
@@ -26,8 +26,8 @@ _TITLES = {
 }
 
 
-def look_inside(findings: Findings, data: str) -> dict[str, Any]:
-    """Everything an analysis adds to the page, its charts and maps apart; nothing where there was none."""
+def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
+    """Collect what an analysis adds to the page; charts and heat maps are returned under keys of their own."""
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
     context: dict[str, Any] = vars(findings) | {"answer": "", "bars": [], "layers": layer_table(findings)}
@@ -52,7 +52,7 @@ def look_inside(findings: Findings, data: str) -> dict[str, Any]:
 
 
 def _panel(key: str, found: HeatMap, title: str = "", page: int = 0) -> tuple[str, int, str, str]:
-    """A map's place on the page: its key, the page shown, its title, and its description for who does not see it."""
+    """Describe a heat map for the template: its key, the page shown, its title, and its label for screen readers."""
     _, rows, columns = found.values.shape
     values = found.values[page][np.isfinite(found.values[page])]
     ends = f" Values from {values.min():.4g} to {values.max():.4g}." if values.size else ""
@@ -71,8 +71,8 @@ def _gates(gates: GateStatistics, heat: dict[str, HeatMap]) -> dict[str, Any]:
 
 
 def _feature_pictures(gates: GateStatistics) -> list[str]:
-    """Gates position by position, for light and for dark; none for a network without feature maps."""
-    if not has_maps(gates):
+    """Draw gates at every position as PNG, in light and dark; an empty list for a network without feature maps."""
+    if not has_feature_maps(gates):
         return []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "gates.png"
@@ -91,7 +91,7 @@ def _routing(routing: ClassRouting, heat: dict[str, HeatMap]) -> dict[str, Any]:
         "routing_left_out": len(heat["routing"].pages) < len(routing.classes),
         "routing_statements": sentences.about_routing(routing),
         "nearest": _nearest(routing),
-        "tree": figures.class_tree(routing) if 1 < len(routing.classes) <= _LEAVES else None,
+        "tree": figures.class_tree(routing) if 1 < len(routing.classes) <= _MOST_LEAVES else None,
     }
 
 
@@ -109,23 +109,23 @@ def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
     return {
         "answer": sentences.answer(usage, data, chance),
         "bars": _bars(usage, findings.lesions),
-        "kept_words": spans(usage.kept),
-        "idle_words": spans(usage.idle),
+        "kept_words": layer_ranges(usage.kept),
+        "idle_words": layer_ranges(usage.idle),
     }
 
 
 def _bars(usage: DepthUsage, lesions: LesionStudy | None) -> list[tuple[float, bool]]:
-    """For each layer how tall its bar is, from 0 to 100, and whether it is kept."""
+    """Per layer, the height of its bar, from 0 to 100, and whether the layer is kept."""
     kept = set(usage.kept)
     if lesions is None:
         return [(60.0, layer in kept) for layer in range(len(usage.greedy.layers))]
-    cost = np.sqrt(np.maximum(lesions.loss - lesions.baseline.loss, 0))  # the root shows small costs too
+    cost = np.sqrt(np.maximum(lesions.loss - lesions.baseline.loss, 0))  # the square root makes small costs visible
     heights = 10 + 90 * cost / (cost.max() or 1)
     return [(round(float(height), 1), layer in kept) for layer, height in enumerate(heights)]
 
 
-def spans(layers: Sequence[int]) -> str:
-    """Layers as people list them, counted from 1: 1–4, 7, 9–12."""
+def layer_ranges(layers: Sequence[int]) -> str:
+    """Abbreviate a list of layers, counted from 1: 1–4, 7, 9–12."""
     runs = groupby(enumerate(sorted(layers)), key=lambda pair: pair[1] - pair[0])
     found = [[layer + 1 for _, layer in run] for _, run in runs]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in found) or "none"

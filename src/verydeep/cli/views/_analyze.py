@@ -1,4 +1,4 @@
-"""What `verydeep analyze` prints, and its summary.json."""
+"""Output of `verydeep analyze`: the tables it prints and its summary.json."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verydeep.cli._console import console
+from verydeep.cli._console import console, print_line, right_aligned_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, Findings, LesionStudy, Observations
     from verydeep.training import Run
 
-_IMPORTANT = 10  # layers in the table
+_MOST_IMPORTANT = 10  # layers in the table
 
 
 def summarise(run: Run, source: str | None, split: str | None, samples: int, found: Findings) -> dict[str, Any]:
-    """Everything in numbers that fit into a page, for JSON; no source: the run's own data; no split: all of it."""
+    """Collect the results that fit on a page, as plain values for JSON.
+
+    Args:
+        run: The run.
+        source: The name or path of other data; None for the run's own.
+        split: The split; None if the data has no splits.
+        samples: How many samples were used.
+        found: The results.
+    """
     summary: dict[str, Any] = {"run": str(run.path), "source": source, "split": split, "samples": samples}
     summary["observations"] = asdict(found.observations)
     if found.lesions is not None:
@@ -43,14 +51,13 @@ def summarise(run: Run, source: str | None, split: str | None, samples: int, fou
 
 
 def print_findings(found: Findings, folder: Path) -> None:
-    """Tables for people."""
+    """Print the results as tables and sentences."""
     if found.lesions is not None:
-        console.print(_important(found.lesions))
+        console.print(_important_layers(found.lesions))
     console.print(_observations(found.observations))
     for line in _lines(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    words = f"summary.json and the results are in {folder}"
-    console.print(words, highlight=False, markup=False, soft_wrap=True)
+        print_line(line)
+    print_line(f"summary.json and the results are in {folder}")
 
 
 def _lines(found: Findings) -> list[str]:
@@ -59,11 +66,13 @@ def _lines(found: Findings) -> list[str]:
         routing = found.routing
         lines.append(
             f"Routing: {routing.significant:.0%} of the differences between a class and all samples are beyond three "
-            f"standard errors; the gates alone tell the class of {routing.probe_accuracy:.1%} of the samples "
-            f"(chance: {routing.probe_chance:.1%})"
+            f"standard errors; a linear classifier predicts the class of {routing.probe_accuracy:.1%} of the samples "
+            f"from the gates alone (chance: {routing.probe_chance:.1%})"
         )
     if found.lesions is not None:
-        lines.append(f"Idle when closed alone (at most 0.1 % of accuracy): layers {ranges(idle_alone(found.lesions))}")
+        lines.append(
+            f"Idle when closed alone (at most 0.1 % of accuracy lost): layers {ranges(idle_alone(found.lesions))}"
+        )
     if found.usage is not None:
         lines.append(_usage(found.usage))
     return lines
@@ -78,11 +87,12 @@ def _usage(usage: DepthUsage) -> str:
     )
 
 
-def _important(lesions: LesionStudy) -> Table:
-    table = _table("layer", "name", "loss without", "accuracy without", "cost")
+def _important_layers(lesions: LesionStudy) -> Table:
+    table = right_aligned_table("layer", "name", "loss without", "accuracy without", "accuracy lost", names=2)
     whole = lesions.baseline
-    table.title = f"The layers that matter most (with all: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%})"
-    for layer in np.argsort(-lesions.loss, kind="stable")[:_IMPORTANT]:
+    table.title = f"The most important layers (all layers: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%})"
+    table.title_justify = "left"
+    for layer in np.argsort(-lesions.loss, kind="stable")[:_MOST_IMPORTANT]:
         cost = lesions.error[layer] - lesions.baseline.error
         cells = f"{lesions.loss[layer]:.4g}", f"{1 - lesions.error[layer]:.2%}", f"{cost:.2%}"
         table.add_row(str(layer + 1), lesions.layers[layer], *cells)
@@ -90,22 +100,24 @@ def _important(lesions: LesionStudy) -> Table:
 
 
 def _observations(seen: Observations) -> Table:
-    table = _table("what the paper saw", "here")
-    table.columns[1].justify = "left"
+    table = right_aligned_table("the paper's observation", "this network", names=2)
     rows = [
         ("most biases decreased further during training", _percent(seen.biases_fell, "of the biases")),
         ("biases increase with depth (CIFAR-100)", _number(seen.bias_with_depth, "correlation")),
-        ("... inversely to the mean activity of the gates", _number(seen.activity_with_bias, "correlation")),
+        ("... and correlate inversely with mean gate activity", _number(seen.activity_with_bias, "correlation")),
         (
             "most gates are active on average (CIFAR-100)",
-            _percent(seen.active_on_average, "have a mean from 0.05 on"),
+            _percent(seen.active_on_average, "have a mean of 0.05 or more"),
         ),
-        ("for a single sample few are", _percent(seen.active_per_sample, "of the gates, on average over samples")),
+        (
+            "few gates are active for a single sample",
+            _percent(seen.active_per_sample, "of the gates, mean over samples"),
+        ),
         (
             "block outputs change early, then form stripes",
             None if seen.stripes_begin is None else f"90 % of the change in the first {seen.stripes_begin} layers",
         ),
-        ("about 60 % of the layers idle (MNIST)", _percent(seen.idle_alone, "idle when closed alone")),
+        ("about 60 % of the layers are idle (MNIST)", _percent(seen.idle_alone, "idle when closed alone")),
         ("", _percent(seen.idle_together, "idle when closed together")),
     ]
     for paper, here in rows:
@@ -115,14 +127,14 @@ def _observations(seen: Observations) -> Table:
 
 
 def idle_alone(lesions: LesionStudy) -> list[int]:
-    """Layers that cost at most 0.1 % of accuracy when closed."""
+    """List the layers that cost at most 0.1 % of accuracy when closed alone."""
     from verydeep.analysis import IDLE
 
     return [int(layer) for layer in np.flatnonzero(lesions.error - lesions.baseline.error <= IDLE)]
 
 
 def ranges(layers: list[int] | tuple[int, ...]) -> str:
-    """Layers in short, counted from 1: 1, 3-7, 12."""
+    """Abbreviate a list of layers, counted from 1: 1, 3-7, 12."""
     parts: list[list[int]] = []
     for layer in sorted(layer + 1 for layer in layers):
         if parts and layer == parts[-1][-1] + 1:
@@ -142,12 +154,3 @@ def _number(value: float | None, what: str) -> str | None:
 
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
-
-
-def _table(*headers: str) -> Table:
-    from rich.table import Table
-
-    table = Table(*headers, title_justify="left")
-    for column in table.columns[2:]:
-        column.justify = "right"
-    return table

@@ -1,4 +1,4 @@
-"""What people see while tables are trained: a line an epoch, and on a terminal a bar with the time left below it."""
+"""Progress of `verydeep reproduce TABLE`: a line per epoch and, on a terminal, a bar with the time left."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from verydeep.paper import Tables, TableTask
 
 
-class Lines:
-    """A line an epoch, for logs."""
+class TablesLines:
+    """Prints a line per epoch, for logs."""
 
     def __init__(self, study: Tables) -> None:
         self.study = study
 
     def epoch(self, task: TableTask, metrics: dict[str, Any]) -> None:
-        """An epoch is done."""
+        """Print an epoch that has been completed."""
         print(f"{self._line(task, metrics)}; {self.study.time_left()}", flush=True)
 
     def close(self) -> None:
-        """Training has ended, however it did."""
+        """Clean up after training, however it ended."""
 
     def _line(self, task: TableTask, metrics: dict[str, Any]) -> str:
         from verydeep.training import describe
@@ -28,8 +28,8 @@ class Lines:
         return f"{task.row.name} seed {task.seed}  {describe(metrics, self.study.schedule.configs[task.row].epochs)}"
 
 
-class Bar(Lines):
-    """A bar over all epochs that are to be trained."""
+class TablesBar(TablesLines):
+    """Also shows a bar over all epochs that are to be trained."""
 
     def __init__(self, study: Tables) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -51,6 +51,6 @@ class Bar(Lines):
         return sum(self.study.schedule.epochs_missing(task) for task in self.study.schedule.tasks())
 
 
-def make_view(study: Tables) -> Lines:
-    """A bar for people, lines for files."""
-    return Bar(study) if sys.stdout.isatty() else Lines(study)
+def make_tables_view(study: Tables) -> TablesLines:
+    """Choose a bar for a terminal, lines for a file or pipe."""
+    return TablesBar(study) if sys.stdout.isatty() else TablesLines(study)

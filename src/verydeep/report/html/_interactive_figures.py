@@ -1,4 +1,4 @@
-"""The paper's figures as heat maps and charts of the page."""
+"""Results of analysis and training as the page's heat maps and charts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,57 +14,56 @@ from verydeep.analysis import (
     SignalFlow,
     is_significant,
 )
-from verydeep.report.figures._axes import Array, grid
-from verydeep.report.figures._gates import has_maps, reach, start_of
-from verydeep.report.figures._lesions import SETS, interaction
-from verydeep.report.figures._routing import choose_classes
+from verydeep.report.figures._axes import Array, layer_grid
+from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
+from verydeep.report.figures._lesions import interaction, split_name
+from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
-from verydeep.report.figures._tree import make_tree
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 
-_LINES = (1, 0, 2)  # the first moment, before training, is dashed
+_LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
 
 def gate_maps(gates: GateStatistics) -> dict[str, HeatMap]:
-    """Figure 2."""
-    block = "feature map" if has_maps(gates) else "block"
-    bias, outputs, start = grid(gates.bias), grid(gates.sample_outputs), start_of(gates)
+    """Draw the paper's Figure 2: biases, mean gate outputs, and the gates and outputs of one sample."""
+    block = "feature map" if has_feature_maps(gates) else "block"
+    bias, outputs, start = layer_grid(gates.bias), layer_grid(gates.sample_outputs), common_initial_bias(gates)
     found = {}
     if np.isfinite(bias).any():
         low, high = float(np.nanmin(bias)), float(np.nanmax(bias))
         if start is not None:
-            low, high = start - reach(bias, start), start + reach(bias, start)
+            low, high = start - largest_deviation(bias, start), start + largest_deviation(bias, start)
         kind: Any = "sequential" if start is None else "diverging"
         found["bias"] = HeatMap("gate bias", bias[None], kind, low, high, start=start, columns=block)
     for key, name, values in (
         ("mean", "mean gate output", gates.mean),
         ("sample", "gate output of one sample", gates.sample_gates),
     ):
-        found[key] = HeatMap(name, grid(values)[None], "sequential", 0, 1, power=0.5, columns=block)
-    far = reach(outputs)
+        found[key] = HeatMap(name, layer_grid(values)[None], "sequential", 0, 1, power=0.5, columns=block)
+    far = largest_deviation(outputs)
     found["output"] = HeatMap("block output of that sample", outputs[None], "diverging", -far, far, columns=block)
     return found
 
 
 def routing_map(routing: ClassRouting) -> tuple[HeatMap, tuple[int, ...]]:
-    """Figure 3, a page for each class as far as they fit, and which pages are shown at first."""
+    """Draw the paper's Figure 3 with a page per class, as far as they fit, and choose the pages to show first."""
     cells = len(routing.layers) * max(layer.shape[1] for layer in routing.difference)
     most = pages_that_fit(cells)
     shown = choose_classes(routing)
     chosen = sorted({*shown, *[c for c in range(len(routing.classes)) if c not in shown][: most - len(shown)]})
-    values = np.stack([grid([layer[c] for layer in routing.difference]) for c in chosen])
-    errors = np.stack([grid([layer[c] for layer in routing.standard_error]) for c in chosen])
+    values = np.stack([layer_grid([layer[c] for layer in routing.difference]) for c in chosen])
+    errors = np.stack([layer_grid([layer[c] for layer in routing.standard_error]) for c in chosen])
     noise = ~is_significant(values, errors) & np.isfinite(values)
-    far = reach(values)
+    far = largest_deviation(values)
     names = tuple(routing.classes[c] for c in chosen)
     found = HeatMap("difference", values, "diverging", -far, far, pages=names, noise=noise)
     return found, tuple(chosen.index(c) for c in shown)
 
 
 def distance_map(routing: ClassRouting) -> HeatMap:
-    """Distances between classes, similar ones side by side."""
-    order = make_tree(routing.linkage).order
+    """Draw the distances between classes, with similar classes side by side."""
+    order = layout_dendrogram(routing.linkage).order
     values = routing.distance[np.ix_(order, order)]
     names = tuple(routing.classes[c] for c in order)
     high = float(np.nanmax(values)) or 1.0
@@ -72,8 +71,8 @@ def distance_map(routing: ClassRouting) -> HeatMap:
 
 
 def class_tree(routing: ClassRouting) -> dict[str, Any]:
-    """The dendrogram of classes, its root on the left and a leaf every 18 points."""
-    tree = make_tree(routing.linkage)
+    """Lay out the dendrogram of classes with its root on the left and 18 units per leaf."""
+    tree = layout_dendrogram(routing.linkage)
     far = max(float(routing.linkage[:, 2].max()), 1e-12)
     paths = [
         "M" + "L".join(f"{round(270 - 262 * height / far, 1)} {18 * place + 14:g}" for height, place in corners)
@@ -84,20 +83,22 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 
 
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
-    """Two layers closed together, and what that costs beyond each alone."""
+    """Draw the error with two layers closed, and its difference from the sum of both alone."""
     more = interaction(pairs.error, pairs.baseline.error)
-    far, low, high = reach(more), float(pairs.error.min()), float(pairs.error.max())
+    far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
         "error": HeatMap(
             "error, both closed", pairs.error[None], "sequential", low, high, columns="layer", percent=True
         ),
-        "more": HeatMap("beyond both alone", more[None], "diverging", -far, far, columns="layer", percent=True),
+        "more": HeatMap(
+            "difference from the sum of both alone", more[None], "diverging", -far, far, columns="layer", percent=True
+        ),
     }
 
 
 def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
-    """Loss and accuracy over epochs, of every set that was measured."""
-    names = {"": "while training", "train_": "training set", "valid_": "validation set", "test_": "test set"}
+    """Draw loss and accuracy over epochs for every split that was evaluated."""
+    names = {"": "during the epoch", "train_": "training set", "valid_": "validation set", "test_": "test set"}
     epochs, charts = [line["epoch"] for line in metrics], {}
     for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):
         sets = [s for s in names if any(line.get(f"{s}{key}") is not None for line in metrics)]
@@ -112,24 +113,24 @@ def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
 
 
 def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
-    """Figure 4."""
-    where, layers = SETS.get(lesions.split, lesions.split), range(1, len(lesions.layers) + 1)
+    """Draw the paper's Figure 4: error and loss with each layer closed in turn."""
+    where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
     charts = {}
     for key, y_name in (("error", "error"), ("loss", "mean cross-entropy")):
         values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
             layers, [Series("this layer closed", values)], "layer", f"{y_name}, {where}",
-            percent=key == "error", rule=(baseline, "nothing closed"),
+            percent=key == "error", rule=(baseline, "no layer closed"),
         )  # fmt: skip
     return charts
 
 
 def usage_chart(usage: DepthUsage) -> Chart:
-    """Accuracy against layers kept."""
+    """Draw accuracy against the number of layers kept."""
     accuracy, total = (1 - usage.greedy.error)[::-1], len(usage.greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
-    where = SETS.get(usage.greedy.split, usage.greedy.split)
+    where = split_name(usage.greedy.split)
     point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), f"{len(usage.kept)} layers")
     lowest = float(accuracy[-1]) - usage.tolerance
     return Chart(
@@ -140,7 +141,7 @@ def usage_chart(usage: DepthUsage) -> Chart:
 
 
 def flow_charts(flows: Sequence[SignalFlow]) -> dict[str, Chart]:
-    """Activations forward, gradients backward."""
+    """Draw the size of activations and gradients per layer."""
     styles = curve_styles([flow.name for flow in flows])
     longest = max(len(flow.layers) for flow in flows)
     charts = {}

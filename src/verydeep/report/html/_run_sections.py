@@ -1,11 +1,12 @@
-"""What the page says about a run itself: what was trained on what, how it ended, and how to do it again."""
+"""The sections about the run itself: what was trained on what, how it ended, and how to reproduce it."""
 
 import shlex
 from typing import Any
 
 from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
-from verydeep.report.html._figures import training_charts
+from verydeep.redact import redact
+from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
 
@@ -13,14 +14,14 @@ _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
     "stopped early": "It stopped after {done} of {epochs} epochs, because validation accuracy no longer improved.",
     "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without bound.",
-    "pruned": "It was made from {parent} by removing layers, and was not trained any further.",
+    "pruned": "It was made from {parent} by removing layers, without further training.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
 }
 _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued."
 
 
-def about_run(run: Run) -> dict[str, Any]:
-    """Title, facts and curves."""
+def run_section(run: Run) -> dict[str, Any]:
+    """Collect the title, key figures and training curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
     parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
     ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
@@ -30,8 +31,8 @@ def about_run(run: Run) -> dict[str, Any]:
         "name": run.path.resolve().name,
         "data_name": info.data,
         "subtitle": _subtitle(run, info),
-        "ending": ending if untrained else f"{ending} {_kept(run)}".strip(),
-        "facts": _facts(run, info),
+        "ending": ending if untrained else f"{ending} {_describe_weights(run)}".strip(),
+        "facts": _key_figures(run, info),
         "charts": {} if untrained else training_charts(metrics),
         "epochs": epoch_table(metrics) if metrics else (),
     }
@@ -44,16 +45,16 @@ def _subtitle(run: Run, info: RunInfo) -> str:
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
 
 
-def _kept(run: Run) -> str:
+def _describe_weights(run: Run) -> str:
     measured = run.measured
     if not measured:
         return ""
     best = measured.get("valid_accuracy") is not None
     which = "with the best validation accuracy" if best else "of the last epoch"
-    return f"The weights looked at here are those {which}, epoch {measured['epoch']}."
+    return f"This page shows the weights {which}, epoch {measured['epoch']}."
 
 
-def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
+def _key_figures(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     measured = run.measured
     found = [("status", info.status)]
     for key, name in (("test", "test accuracy"), ("valid", "validation accuracy"), ("train", "training accuracy")):
@@ -68,12 +69,17 @@ def _facts(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     return [*found, ("epochs", f"{info.epochs_done} of {info.epochs}"), ("time", clock(info.seconds))]
 
 
-def how_made(run: Run) -> dict[str, Any]:
-    """Configuration, environment, and the commands."""
+def _environment(run: Run) -> list[list[str]]:
+    """The rows of environment.json; runs of earlier versions may have a password in their command line."""
+    file = run.path / "environment.json"
+    rows = flatten(read_json(file)) if file.exists() else []
+    return [[name, redact(*value.split(" "))] for name, value in rows]
+
+
+def reproduction_section(run: Run) -> dict[str, Any]:
+    """Collect the configuration, the environment and the commands that make the run again."""
     facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
-    file = run.path / "environment.json"
-    machine = read_json(file) if file.exists() else {}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
     if parent and (run.summary is None or run.summary["status"] != "pruned"):
@@ -81,7 +87,7 @@ def how_made(run: Run) -> dict[str, Any]:
     commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {
         "toml": to_toml(to_dict(run.config)),
-        "environment": flatten(described | machine),
+        "environment": flatten(described) + _environment(run),
         "made_from": parent,
         "own": " and the ".join(what for what in facts.get("own") or () if not (parent and what == "model")),
         "commands": "\n".join(f"verydeep {command}" for command in commands),
