@@ -3,6 +3,9 @@
 Every analysis is a function that takes any model with highway layers and data, and returns a small result: arrays and
 numbers that `save_result` writes to disk and `verydeep.report` draws. The model is never changed, and the process
 keeps its settings.
+
+`_blocks` finds the layers that can be closed and runs a model with some of them closed; `_activity` observes gates and
+outputs during such a pass, and `_replay` reuses one pass for the next. Each of the other files is one analysis.
 """
 
 from verydeep.analysis._data import Data, Progress, some_samples

@@ -8,10 +8,10 @@ splits as tensors comes out, which `Batches` shuffles, augments and cuts into ba
 from verydeep.data._augment import Augment, crop_and_mirror, rotate_and_scale
 from verydeep.data._batches import Batches
 from verydeep.data._config import DataConfig
+from verydeep.data._contact_sheet import contact_sheet, save_contact_sheet
 from verydeep.data._dataset import Dataset, Split
 from verydeep.data._load import load_dataset, load_split
 from verydeep.data.known._catalogue import KNOWN_DATASETS, KnownDataset, known_dataset
-from verydeep.data.known._contact_sheet import contact_sheet, save_contact_sheet
 from verydeep.data.known._fetch import fetch_files, load_raw
 from verydeep.data.known._formats import parse_dataset
 from verydeep.data.known._local_files import FoundFiles, VerifiedFile, find_files

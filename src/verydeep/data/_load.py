@@ -157,7 +157,7 @@ def _array_preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparati
 
 
 def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
-    """Read as the training data was, but without random splits, and whatever other columns there are."""
+    """Read as the training data was, but without random splits, ignoring any extra columns."""
     preparation = inputs.preparation
     first = preparation.shape[0] if isinstance(preparation, ArrayPreparation) else None
     return replace(

@@ -1,8 +1,9 @@
 """Highway layers as ordinary `torch.nn` modules, and the plain layers they are compared with.
 
 `functional` has the paper's operations, `Highway*` are single layers, `HighwayStack` and `PlainStack` whole stacks of
-fully connected layers; initialisation and parameter groups follow the paper. Tensors go in and tensors of the same
-width come out; `closed=` makes layers copy their input, `trace` shows what happens inside.
+fully connected layers; initialisation and parameter groups follow the paper. `LSTMHighway` and
+`RecurrentHighway` are the paper's relatives of the LSTM. `closed=` makes layers copy their input, `trace` shows what
+happens inside.
 """
 
 from verydeep.nn import functional

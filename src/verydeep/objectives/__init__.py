@@ -1,7 +1,7 @@
 """What a task asks of a network: the loss it is trained on, the answer it gives and how answers are counted.
 
 An objective takes a network's outputs and the targets of a batch and returns sums over the batch. Training, evaluation
-and analysis all measure through `evaluate`, the one loop over a split, and so always agree.
+and analysis all measure through an objective, and whole splits through `evaluate`, so their numbers agree.
 """
 
 from verydeep.objectives._classification import Classification

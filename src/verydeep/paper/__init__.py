@@ -33,8 +33,8 @@ from verydeep.paper.fig1._summary import Fig1Row, best_curves, fig1_rows, loss_r
 from verydeep.paper.tables._page import log_lines, read_results, replaced_recipes, table_lines
 from verydeep.paper.tables._results import SeedCurve, TableResult
 from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TABLES, TEACHER, TableRow, selected_rows
-from verydeep.paper.tables._schedule import Schedule, TableTask
 from verydeep.paper.tables._study import Tables
+from verydeep.paper.tables._training_order import Schedule, TableTask
 
 __all__ = [
     "AUTHOR_LOGS",

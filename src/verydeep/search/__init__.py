@@ -10,7 +10,7 @@ from verydeep.search._config import Options, SearchConfig, read_search, search_c
 from verydeep.search._halving import Halving
 from verydeep.search._results import TrialRecord, importance, ranked, records, scored, to_csv, to_json
 from verydeep.search._sampling import draw
-from verydeep.search._search import SearchReport, StopReason, check_search, search
+from verydeep.search._search import SearchProgress, StopReason, check_search, search
 from verydeep.search._space import Choices, Range, Settings, Space, dotted, read_space, with_settings
 from verydeep.search.storage._postgres import storage_errors
 from verydeep.search.study._open import open_study, start_study
@@ -28,7 +28,7 @@ __all__ = [
     "Paused",
     "Range",
     "SearchConfig",
-    "SearchReport",
+    "SearchProgress",
     "Settings",
     "Space",
     "StopReason",

@@ -20,13 +20,13 @@ from verydeep.training import TrainConfig, make_model
 StopReason = Literal["complete", "interrupted", "the budget is used"]
 
 
-class SearchReport:
+class SearchProgress:
     """What is shown while a search runs; this base class shows nothing."""
 
     def start(self, study: Study, jobs: int) -> None:
         """The search starts or continues."""
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Called twice a second."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ def _first_possible(config: SearchConfig, data: DatasetCache) -> tuple[TrainConf
 
 
 def search(
-    study: Study, folder: Path, workers: Workers, budget: Budget | None = None, report: SearchReport | None = None
+    study: Study, folder: Path, workers: Workers, budget: Budget | None = None, progress: SearchProgress | None = None
 ) -> StopReason:
     """Train a study's trials in processes of one thread each, until all are done, the budget is used or Ctrl-C.
 
@@ -71,19 +71,19 @@ def search(
         folder: Its folder.
         workers: How workers are started.
         budget: When to stop.
-        report: What is shown meanwhile.
+        progress: What is shown meanwhile.
     """
-    budget, report = budget or Budget(), report or SearchReport()
+    budget, progress = budget or Budget(), progress or SearchProgress()
     with storage_errors():
         left = study.unfinished()
         if not left:
             return "complete"
         jobs = min(left, workers.jobs or free_cores(study.config.train.device, study.config.train.threads))
-        report.start(study, jobs)
+        progress.start(study, jobs)
         try:
-            interrupted = WorkerPool(folder, jobs, workers, budget).run_until_done(study, report.look)
+            interrupted = WorkerPool(folder, jobs, workers, budget).run_until_done(study, progress.update)
         finally:
-            report.close()
+            progress.close()
         if not study.unfinished():
             return "complete"
         return "interrupted" if interrupted else "the budget is used"

@@ -1,8 +1,9 @@
-"""Training: runs that can be killed at any instant and continued to the same bits.
+"""Training: runs that can be killed at any instant and resumed with bit-identical results.
 
 `train` takes a `TrainConfig` and returns a `Run`, a folder with the configuration, metrics, weights and checkpoints;
-`resume` continues one, `train_seeds` trains several. `Trainer` in `_trainer.py` is the training loop, `step/` holds the
-parts of one step, `run/` everything on disk.
+`resume` continues one. `_trainer` is the training loop, `step/` holds the parts of one step, `run/` everything on disk,
+and `seeds/` trains one configuration with several seeds. `_evaluate` measures a network, `_progress` is what people see
+during training, and `_interrupt` handles Ctrl-C.
 """
 
 from verydeep.training._config import DistillConfig, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, read_config

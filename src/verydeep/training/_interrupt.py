@@ -22,7 +22,7 @@ _outer: Interrupt | None = None  # the main thread's
 def interruptible() -> Iterator[Interrupt]:
     """Record the first SIGINT or SIGTERM instead of being terminated by it; the second one works as usual.
 
-    Nested contexts share one interrupt flag. The signal handlers of before are restored at the end.
+    Nested contexts share one interrupt flag. The previous signal handlers are restored at the end.
     """
     global _outer  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():  # only the main thread can have signal handlers

@@ -144,7 +144,7 @@ class Trainer:
                 with averaged_weights(self.average):
                     result = evaluate(self.model, split, self.group, self.forward, self.objective)
                 metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
-                position.diverged |= not math.isfinite(result.loss)  # by the last update of the epoch
+                position.diverged |= not math.isfinite(result.loss)  # the epoch's last update can make it infinite
         state.count_seconds()
         metrics["seconds"] = round(position.seconds, 3)
         return {name: value if math.isfinite(value) else None for name, value in metrics.items()}

@@ -93,7 +93,7 @@ def _analyse(
 ) -> Findings:
     """Make every selected part, with a progress bar for each, and save each part as soon as it is complete."""
     from verydeep import analysis
-    from verydeep.cli.views._progress import progress_bar
+    from verydeep.cli.views._bar import progress_bar
     from verydeep.training import RunData
 
     model, where = run.model, data_label(options.data, options.split)

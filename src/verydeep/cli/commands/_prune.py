@@ -120,7 +120,7 @@ def _split(options: PruneOptions, run: Run) -> str:
 
 def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
-    from verydeep.cli.views._progress import progress_bar
+    from verydeep.cli.views._bar import progress_bar
     from verydeep.models import MLP
 
     names = highway_layers(model)

@@ -115,7 +115,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _search(options: SearchOptions) -> int:
-    from verydeep.cli.views._search import make_search_report
+    from verydeep.cli.views._search import make_search_progress
     from verydeep.search import Budget, Workers, check_search, read_search, search, start_study
 
     _check_counts(options)
@@ -128,7 +128,7 @@ def _search(options: SearchOptions) -> int:
     folder = options.study or Path("runs") / f"search-{options.config.stem.removeprefix('search-')}"
     study = start_study(folder, config, options.storage, options.heartbeat)
     workers = Workers(options.jobs, options.storage, options.heartbeat, options.root)
-    ending = search(study, folder, workers, budget, make_search_report(options.quiet))
+    ending = search(study, folder, workers, budget, make_search_progress(options.quiet))
     if ending == "complete":
         if not options.quiet:
             print(f"complete; the results: verydeep search show {folder}")

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verydeep.search import SearchReport, Study, TrialRecord, ranked, records
+from verydeep.search import SearchProgress, Study, TrialRecord, ranked, records
 from verydeep.training import clock
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ _SHOWN = 10
 _EVERY = 2.0  # seconds, because reading a large study from a server takes a while
 
 
-class SearchLines(SearchReport):
+class SearchLines(SearchProgress):
     """Prints a line per trial that has ended, for logs."""
 
     def start(self, study: Study, jobs: int) -> None:
         self.study, self.seen = study, 0.0
         self.printed = {record.trial for record in ranked(records(study), study.config.maximise)}
 
-    def look(self) -> None:
+    def update(self) -> None:
         if time.monotonic() - self.seen >= _EVERY:
             self._print_ended()
             self.seen = time.monotonic()
@@ -40,7 +40,7 @@ class SearchLines(SearchReport):
                 print(f"{len(self.printed)}/{len(found)}  {line}", flush=True)
 
 
-class SearchTable(SearchReport):
+class SearchTable(SearchProgress):
     """Shows the best trials and the time left in a live table."""
 
     def start(self, study: Study, jobs: int) -> None:
@@ -50,7 +50,7 @@ class SearchTable(SearchReport):
         self.live = Live(self._table(), auto_refresh=False)
         self.live.start()
 
-    def look(self) -> None:
+    def update(self) -> None:
         if time.monotonic() - self.seen >= _EVERY:
             self.live.update(self._table(), refresh=True)
             self.seen = time.monotonic()
@@ -66,9 +66,9 @@ class SearchTable(SearchReport):
         return trials_table(best, self.study.config.metric, title)
 
 
-def make_search_report(quiet: bool) -> SearchReport:
+def make_search_progress(quiet: bool) -> SearchProgress:
     """Choose a table for a terminal, lines for a file or pipe, nothing if `quiet`."""
-    return SearchReport() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
+    return SearchProgress() if quiet else SearchTable() if sys.stdout.isatty() else SearchLines()
 
 
 def progress(found: list[TrialRecord], jobs: int) -> str:

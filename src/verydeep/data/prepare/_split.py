@@ -1,4 +1,4 @@
-"""Random splits, seeded and stratified: each class gives its share, but never its last sample."""
+"""Random splits, seeded and stratified: each class contributes its share, but never its last sample."""
 
 from dataclasses import dataclass
 

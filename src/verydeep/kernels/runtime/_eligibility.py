@@ -20,7 +20,7 @@ Backend = Literal["auto", "fused", "reference"]
 BACKENDS = ("auto", "fused", "reference")
 Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, then those of gates
 
-_LEAST_FOR_GATE = 2**15  # numbers in a layer's output from which on its kernels save more than calling them costs
+_LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels pay off
 
 
 def check_backend(backend: str) -> None:
@@ -32,7 +32,7 @@ def check_backend(backend: str) -> None:
 def can_run_gate(backend: Backend, activations: Activations, x_hat: Tensor, *others: Tensor) -> bool:
     """Whether a layer's highway operation runs in kernels; with "auto", only if its output is large enough."""
     possible = _can_run(backend, activations, x_hat, *others)
-    return possible and (backend == "fused" or x_hat.numel() >= _LEAST_FOR_GATE)  # last: symbolic during an export
+    return possible and (backend == "fused" or x_hat.numel() >= _LEAST_FOR_GATE)  # last: symbolic in an export
 
 
 def can_run_conv(kernel_size: int, x: Tensor, x_hat: Tensor) -> bool:

@@ -1,6 +1,6 @@
 """Tables 1, 2 and 3 of the paper: the convolutional networks on MNIST, CIFAR-10 and CIFAR-100.
 
-`_rows` holds the published rows. `_study` trains them in the order that `_schedule` gives and records every epoch
+`_rows` holds the published rows. `_study` trains them in the order that `_training_order` gives and records every epoch
 through `_results`; `_time_left` estimates how long the rest takes. `_page` writes the tables as Markdown, with our
 numbers beside the published ones.
 """

@@ -15,8 +15,8 @@ from verydeep.lock import exclusive_lock
 from verydeep.paper._jobs import Job, train_jobs
 from verydeep.paper._recipes import Recipe
 from verydeep.paper.tables._rows import TableRow
-from verydeep.paper.tables._schedule import Schedule, TableTask
 from verydeep.paper.tables._time_left import time_left
+from verydeep.paper.tables._training_order import Schedule, TableTask
 from verydeep.training import Interrupt, TrainConfig
 
 

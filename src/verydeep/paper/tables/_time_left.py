@@ -9,7 +9,7 @@ from verydeep.models import create_model, multiply_adds
 from verydeep.paper._duration import format_duration
 from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TEACHER, TableRow
-from verydeep.paper.tables._schedule import Schedule
+from verydeep.paper.tables._training_order import Schedule
 from verydeep.training import ModelConfig
 
 

@@ -31,7 +31,8 @@ def worker_lock(folder: Path, worker: str) -> Iterator[None]:
         if not is_held(lock):
             raise UserError(f"{folder}: this disk has no file locks; keep the study elsewhere, or use --storage")
         yield
-    lock.unlink(missing_ok=True)  # that of a killed worker stays, but is not held
+    # Its name is unique, so deleting it is safe. That of a killed worker stays, but nobody holds it.
+    lock.unlink(missing_ok=True)
 
 
 def release_unlocked(folder: Path, storage: BaseStorage, study: optuna.Study) -> None:

@@ -1,4 +1,4 @@
-"""A study in a PostgreSQL server, for workers on any machine."""
+"""A study on a PostgreSQL server, for workers on any machine."""
 
 import re
 import time
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 
 class PostgresStore:
-    """A study in a PostgreSQL server.
+    """A study on a PostgreSQL server.
 
     Args:
         url: The server's address.

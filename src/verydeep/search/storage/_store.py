@@ -21,7 +21,7 @@ class Store(Protocol):
         """Call a function, again if the storage is unreachable for a while."""
 
     def claiming(self) -> AbstractContextManager[None]:
-        """Around finding a trial and claiming it."""
+        """The context in which a trial is found and claimed."""
 
     def working(self, worker: str) -> AbstractContextManager[None]:
         """Around the lifetime of a worker."""

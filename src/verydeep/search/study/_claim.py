@@ -35,7 +35,7 @@ class Claim:
         trial: Its number.
         trial_id: The attempt in Optuna's storage.
         settings: The settings to train with.
-        deaths: How many workers have died over it since it last got further.
+        deaths: How many workers have died on it since it last made progress.
         reached: How many of its epochs earlier attempts have reported.
     """
 
@@ -151,7 +151,7 @@ def release_trial(study: Study, claim: Claim, died: bool = False) -> None:
 
 @contextmanager
 def _lost_if_finished(claim: Claim) -> Iterator[None]:
-    """An attempt that ended without us was given up: the trial belongs to another worker now."""
+    """An attempt that someone else ended was abandoned: the trial now belongs to another worker."""
     try:
         yield
     except UpdateFinishedTrialError as error:

@@ -32,7 +32,7 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     """Create a study, or open an existing one of the same search and add trials to it.
 
     Args:
-        folder: Where the runs go; in a server, the study keeps the name that this folder has now.
+        folder: Where the runs go; on a server, the study keeps the name that this folder has now.
         config: The search.
         storage: A PostgreSQL server's address; by default, a journal file in the folder keeps the trials.
         heartbeat: Seconds between the heartbeats that workers send to a server.

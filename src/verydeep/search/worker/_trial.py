@@ -20,7 +20,7 @@ _POLL_EVERY = 0.2  # seconds between checks of a run that another process holds
 
 
 class DatasetCache:
-    """Loads the data of a worker's trials, again only when a trial needs other data than the one before."""
+    """Caches the data of a worker's trials; reloads it only when a trial needs different data."""
 
     def __init__(self, root: str | Path | None) -> None:
         self.root = root

@@ -37,7 +37,8 @@ class RunState:
         self._run, self._model, self._optimiser, self._average, self._group = run, model, optimiser, average, group
         self._extra_tensors = loss.tensors | ({} if average is None else average.tensors)
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, optimiser, self._extra_tensors)
-        before = [self.position.loss, self.position.correct] if group.rank == 0 else [0, 0]  # counted once by all
+        # Only one process starts from the sums of the checkpoint, because all processes are added up later.
+        before = [self.position.loss, self.position.correct] if group.rank == 0 else [0, 0]
         self.totals = torch.tensor(before, dtype=torch.float64, device=group.device)
         self._counted = self._saved = time.perf_counter()
 
