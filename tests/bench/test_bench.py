@@ -210,7 +210,7 @@ def test_the_command_writes_json_a_table_and_a_picture(tmp_path: Path, capsys: p
     assert [path.read_text() for path in (tmp_path / "cases").iterdir()] == [measured]
     capsys.readouterr()
     assert main(["bench", "--no-measure", "--out", str(tmp_path / "none")]) == 2
-    assert "nothing has been measured yet" in capsys.readouterr().err
+    assert "has no measurements yet" in capsys.readouterr().err
     assert main(["bench", "--only", "xyz", "--out", str(tmp_path)]) == 2
     assert "'xyz'" in capsys.readouterr().err
 

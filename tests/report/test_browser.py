@@ -69,7 +69,7 @@ def test_it_opens_without_errors_and_asks_for_nothing(opened: Opened) -> None:
     opened.page.mouse.wheel(0, 5000)
     opened.page.wait_for_load_state("networkidle")
     assert opened.problems == []
-    assert opened.page.title() == "small: a look inside"  # and not what a class's name wants it to be
+    assert opened.page.title() == "small: verydeep report"  # and not what a class's name wants it to be
 
 
 def test_pointing_at_a_cell_says_its_exact_values(opened: Opened) -> None:

@@ -116,8 +116,8 @@ def _reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: fl
     """Train for the given time, then write and print all results so far."""
     study = _fig1_study(options)
     if seconds != 0:
-        for _, said in study.train(options.root, interrupt, seconds):
-            print(said, flush=True)
+        for _, message in study.train(options.root, interrupt, seconds):
+            print(message, flush=True)
     _write_fig1(study, options.quick)
 
 
