@@ -26,6 +26,14 @@ def test_models_are_listed_without_cutting_names(capsys: pytest.CaptureFixture[s
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_the_width_follows_the_environment_at_every_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    from verydeep.cli._console import console
+
+    for columns, width in (("40", 40), ("", 160), ("90", 90)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert console.width == width
+
+
 @pytest.mark.slow
 def test_models_as_json_are_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--json"]) == 0
