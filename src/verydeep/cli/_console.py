@@ -12,8 +12,8 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # verydeep.cli.main handles it; rich would exit with an error
 
-    @property
-    def size(self) -> ConsoleDimensions:  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # rich's can be set; nobody sets ours
+    def size(self) -> ConsoleDimensions:
         """Found out at every use, because rich would keep the width that it had when it was made."""
         columns = os.environ.get("COLUMNS", "")
         if columns.isdigit():
