@@ -99,5 +99,5 @@ def test_a_field_is_read_under_its_former_name_with_a_hint() -> None:
     assert hints == ["run.toml: 'average' is now called 'half_life'"]
     assert from_dict(Renamed, {"average": 2.0}) == Renamed(2.0)
     assert to_dict(Renamed(2.0)) == {"half_life": 2.0}
-    with pytest.raises(UserError, match="unknown key"):
+    with pytest.raises(UserError, match="both are given, keep 'half_life'"):
         from_dict(Renamed, {"average": 2.0, "half_life": 1.0})

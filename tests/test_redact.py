@@ -1,7 +1,10 @@
 """Passwords are hidden wherever a command line or an address may have them, and nothing else is."""
 
+from pathlib import Path
+
 import pytest
 
+from verydeep.cli import main
 from verydeep.redact import redact
 
 
@@ -79,3 +82,19 @@ def test_a_command_line_is_shown_without_secrets(words: list[str], shown: str) -
 )
 def test_what_is_no_secret_stays(word: str) -> None:
     assert redact("verydeep", word) == f"verydeep {word}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["models"], ["eval"], ["train"], ["search"], ["data", "get"], ["train", "--device"], ["train", "--model.name"],
+     ["train", "--resume"], ["train", "--data.source"],
+     ["train", "--data.source", "digits", "--epochs", "1", "--folder"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_misplaced_address_shows_its_password_nowhere(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments, "postgresql://me:s3cr3tPW@server/db"]) == 2
+    assert "s3cr3tPW" not in "".join(capsys.readouterr())
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -88,6 +89,8 @@ def user_cache() -> Path:
 
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents."""
+    if re.match(r"[a-z]{2,}[a-z0-9+.-]*:/", str(folder), flags=re.IGNORECASE):  # a path has no double slash
+        raise UserError("an address cannot be used as a folder; the address of a database belongs in --storage")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a name that no file system accepts

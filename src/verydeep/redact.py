@@ -34,6 +34,11 @@ def redact(*words: str) -> str:
     return " ".join(shown)
 
 
+def redact_text(text: str) -> str:
+    """Hide the secrets in a message, which may quote an address or an argument anywhere."""
+    return re.sub(r"\S+", lambda word: _redact_word(word[0]), text)
+
+
 def _redact_word(word: str) -> str:
     word = _LOGIN.sub(_redact_login, word, count=1)
     start, question_mark, query = word.partition("?")

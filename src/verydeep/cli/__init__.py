@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from verydeep.errors import OtherProcessError, UserError, unknown
+from verydeep.redact import redact_text
 
 _COMMANDS = {
     "analyze": "look inside a run's network: gates, routing, lesions, how many layers it needs",
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for an error that the user can fix."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths that are not valid text are printed as they are
-    warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: {message}\n"
+    warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: note: {redact_text(str(message))}\n"
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(*arguments) if arguments else _run("--help")
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OtherProcessError:  # the other process reports it
         return 2
     except (UserError, OSError) as error:  # OSError: for example, standard output on a full disk
-        print(f"verydeep: {error}", file=sys.stderr)
+        print(f"verydeep: {redact_text(str(error))}", file=sys.stderr)
         _discard_output()
         return 2
     except KeyboardInterrupt:

@@ -39,7 +39,9 @@ def from_dict(cls: type[T], values: object, where: str = "config", hint: Callabl
         raise UserError(f"{where}: expected a table of keys, got {_shown(values)}")
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for old, new in former_names(cls).items():
-        if old in values and new not in values:
+        if old in values and new in values:
+            raise UserError(f"{where}: '{old}' is now called '{new}'; both are given, keep '{new}'")
+        if old in values:
             values = {new if key == old else key: value for key, value in values.items()}
             if hint is not None:
                 hint(f"{where}: '{old}' is now called '{new}'")
