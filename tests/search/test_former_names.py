@@ -54,8 +54,8 @@ def test_the_command_prints_the_hints_and_searches(files: tuple[Path, Path], tmp
     study = tmp_path / "study"
     process = start(files[1], "--study", study, "--jobs", 1, "--quiet")
     assert process.communicate()[1].decode().splitlines() == [
-        f"verydeep: {files[1]}: search.space: 'average' is now called 'ema_half_life'",
-        f"verydeep: {files[1]}: search.space: 'explosion' is now called 'divergence_factor'",
+        f"verydeep: note: {files[1]}: search.space: 'average' is now called 'ema_half_life'",
+        f"verydeep: note: {files[1]}: search.space: 'explosion' is now called 'divergence_factor'",
     ]
     assert process.returncode == 0
     assert {record.status for record in records(open_study(study))} == {"finished"}

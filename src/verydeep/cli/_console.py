@@ -1,8 +1,9 @@
 """The console that commands print to: as wide as the terminal, or 160 characters for files and pipes."""
 
 import os
+import sys
 
-from rich.console import Console, ConsoleDimensions
+from rich.console import Console
 from rich.table import Table
 
 _PAGE_WIDTH = 160  # characters: fits the widest table, that of verydeep bench
@@ -12,16 +13,9 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # verydeep.cli.main handles it; rich would exit with an error
 
-    @property  # type: ignore[misc]  # rich's can be set; nobody sets ours
-    def size(self) -> ConsoleDimensions:
-        """Found out at every use, because rich would keep the width that it had when it was made."""
-        columns = os.environ.get("COLUMNS", "")
-        if columns.isdigit():
-            return ConsoleDimensions(int(columns), 25)
-        return super().size if self.is_terminal else ConsoleDimensions(_PAGE_WIDTH, 25)
 
-
-console = _Console()
+# With width None, rich takes the width of the terminal, or COLUMNS.
+console = _Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else _PAGE_WIDTH)
 
 
 def print_line(text: str) -> None:

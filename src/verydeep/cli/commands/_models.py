@@ -66,14 +66,14 @@ def _print_table(rows: list[ModelInfo]) -> None:
         )
         table.title = f"{source}, {dataset}"
         table.add_column("  network", width=28, no_wrap=True)
-        for name, width in (("layers", 6), ("parameters", 10), ("multiply-adds", 13)):
+        for name, width in (("layers", 6), ("parameters", 10), ("MACs", 7)):
             table.add_column(name, width=width, justify="right")
         table.add_column("published %", no_wrap=True)
         for row in group:
             name = f"  {_call(row)}{' *' if row.inferred else ''}"
             table.add_row(name, str(row.layers), f"{row.parameters:,}", _millions(row.multiply_adds), row.published)
         console.print(table, "")
-    console.print("Multiply-adds are per sample. Accuracies are those of the publications, not ours.")
+    console.print("MACs: multiply-adds per sample. Accuracies are the published ones, not ours.")
     console.print("* partly inferred: see verydeep models NAME.")
 
 
