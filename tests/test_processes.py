@@ -41,6 +41,7 @@ def test_a_python_command_does_not(planted: Path) -> None:
     assert not planted.exists()
 
 
+@pytest.mark.slow
 def test_the_process_of_a_seed_does_not(planted: Path, tmp_path: Path) -> None:
     process = SeedProcess(tmp_path, 0, None, False)
     assert "expected a folder made with --seeds" in process.problem
@@ -62,6 +63,7 @@ def test_the_process_of_a_benchmark_does_not(planted: Path, tmp_path: Path) -> N
     assert not planted.exists()
 
 
+@pytest.mark.slow
 def test_the_process_of_an_experiment_does_not(planted: Path) -> None:
     worker = _Worker(None)
     worker.connection.close()
@@ -70,6 +72,7 @@ def test_the_process_of_an_experiment_does_not(planted: Path) -> None:
     assert not planted.exists()
 
 
+@pytest.mark.slow
 def test_the_processes_of_the_demo_do_not(planted: Path, tmp_path: Path) -> None:
     process, connection = _start("plain", TrainConfig(DataConfig("nothing")), tmp_path / "run", None)
     assert "nothing" in connection.recv()

@@ -43,7 +43,10 @@ CASES: dict[str, Callable[[Path, Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+_MARKED = [pytest.param(case, marks=[pytest.mark.slow] if case in ("two seeds", "search") else []) for case in CASES]
+
+
+@pytest.mark.parametrize("case", _MARKED)
 def test_the_result_is_the_recorded_one(
     case: str, trained: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -63,6 +63,7 @@ def test_those_that_have_ended_are_not_trained_again(runs: Path) -> None:
     assert {name: _api.outcome(runs / name) for name in FINISHED} == before
 
 
+@pytest.mark.slow
 def test_the_analysis_of_then_is_found_again(runs: Path) -> None:
     then = _api.findings(runs / "fully-connected")
     _api.analyze(runs / "fully-connected", "--samples", 300)

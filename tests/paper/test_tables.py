@@ -80,6 +80,7 @@ def test_a_quick_run_is_marked_and_not_compared_with_published_numbers(tmp_path:
     assert "| digits (quick run) |" in "".join(table_lines("table2", [trial]))
 
 
+@pytest.mark.slow
 def test_published_numbers_are_those_of_the_networks_cards() -> None:
     cards = {(card.name, card.dataset): card.published for card in list_models()}
     for name, row in NAMED.items():

@@ -426,6 +426,7 @@ def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path
     assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
 
 
+@pytest.mark.slow
 def test_a_password_given_to_a_worker_is_in_no_file(
     write: Write, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_file_with_former_names_is_the_same_search_with_one_hint_each(files: t
     assert found.train.ema_half_life == 3.0
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_hints_and_searches(files: tuple[Path, Path], tmp_path: Path) -> None:
     study = tmp_path / "study"
     process = start(files[1], "--study", study, "--jobs", 1, "--quiet")

@@ -104,6 +104,7 @@ def only_user_errors(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.slow
 @MANY
 @given(cut=st.integers(0, 400))
 def test_a_truncated_archive_is_refused(tmp_path: Path, cut: int) -> None:
