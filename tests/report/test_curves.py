@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from verydeep.errors import UserError
-from verydeep.report import plot_curves
+from verydeep.report import TableCurves, plot_curves, plot_tables
 
 HIGHWAY = [{"epoch": n, "train_loss": 1 / n, "train_accuracy": 1 - 0.5 / n} for n in range(1, 8)]
 PLAIN = [{"epoch": n, "train_loss": 2.3, "train_accuracy": 0.11} for n in range(1, 8)]
@@ -44,3 +44,11 @@ def test_what_cannot_be_drawn_is_refused(
     with pytest.raises(UserError, match=message):
         plot_curves({"highway": metrics}, tmp_path / name, metric)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_curve_of_a_few_epochs_is_shown_whole_beside_a_published_value(tmp_path: Path) -> None:
+    short, long = TableCurves("short", ((0.3, 0.4),), 0.9), TableCurves("long", ((0.1, *[0.8] * 9),), 0.9)
+    figure = plot_tables([("few", [short]), ("many", [long])], tmp_path / "curves.png")
+    few, many = (axes.get_ylim()[0] for axes in figure.axes)
+    assert few < 0.3
+    assert many > 0.1

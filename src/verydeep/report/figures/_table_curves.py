@@ -11,6 +11,8 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from verydeep.report.figures._axes import add_legend, style_axes
 from verydeep.report.figures._theme import Palette, Theme, saved_figure
 
+_FEW_EPOCHS = 5
+
 
 @dataclass(frozen=True)
 class TableCurves:
@@ -62,9 +64,13 @@ def _draw(axes: Axes, networks: Sequence[TableCurves], palette: Palette) -> None
 
 
 def _set_lower_limit(axes: Axes, networks: Sequence[TableCurves]) -> None:
-    """Cut off the first epochs, so that the distance of the last ones from the published values is visible."""
+    """Cut off the first epochs, so that the distance of the last ones from the published values is visible.
+
+    Curves of a few epochs are shown whole.
+    """
     targets = [network.published for network in networks if network.published is not None]
-    lasts = [curve[-1] for network in networks for curve in network.curves if curve]
-    if targets and lasts:
+    curves = [curve for network in networks for curve in network.curves if curve]
+    if targets and curves:
+        lowest = min(curve[-1] if len(curve) > _FEW_EPOCHS else min(curve) for curve in curves)
         floor = min(targets) - 3 * (1 - max(targets))
-        axes.set_ylim(min(floor, min(lasts) - 0.5 * (1 - max(targets))), None)
+        axes.set_ylim(min(floor, lowest - 0.5 * (1 - max(targets))), None)
