@@ -2,8 +2,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verydeep.config import from_dict, renamed, to_dict
 from verydeep.errors import UserError, unknown

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "verydeep"
 # From the ground up. A package imports only from lower floors, never from one beside it.
 FLOORS: list[set[str]] = [
-    {"errors", "processes", "redact"},
+    {"errors", "lazy", "processes", "redact"},
     {"config", "files", "cpu"},
     {"lock"},
     {"kernels"},
@@ -82,6 +82,23 @@ def test_packages_load_on_first_use() -> None:
         python("import verydeep; verydeep.nothing")
 
 
+LAZY = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py") if "lazy_imports" in path.read_text())
+
+
+def test_lazy_packages_load_no_third_party_module_and_hold_what_they_list() -> None:
+    assert {"data", "models", "training", "search"} <= set(LAZY)
+    code = f"""
+import importlib, sys
+packages = [importlib.import_module("verydeep." + name) for name in {LAZY}]
+print([name for name in ("torch", "numpy", "scipy", "optuna", "matplotlib", "jinja2") if name in sys.modules])
+for package in packages:
+    assert dir(package) == sorted(package.__all__) and not hasattr(package, "nothing")
+    for name in package.__all__:
+        getattr(package, name)
+"""
+    assert python(code).strip() == "[]"
+
+
 def test_nothing_is_unpickled() -> None:
     loads = re.compile(r"\bpickle\b|torch\.load\(|allow_pickle=True|joblib")
     assert [path for path in FILES if loads.search(re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.S))] == []
@@ -121,7 +138,7 @@ def test_contributing_lists_every_package_and_no_other() -> None:
 
 
 def test_files_are_private_and_folders_are_not() -> None:
-    public = {"functional.py", "cpu.py", "errors.py", "files.py", "lock.py", "processes.py", "redact.py"}
+    public = {"functional.py", "cpu.py", "errors.py", "files.py", "lazy.py", "lock.py", "processes.py", "redact.py"}
     wrong = [path for path in FILES if not path.name.startswith("_") and path.name not in public]
     assert wrong + [path.parent for path in FILES if path.parent.name.startswith("_")] == []
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verydeep.config import from_dict, to_dict, to_toml
 from verydeep.training import TrainConfig, read_config

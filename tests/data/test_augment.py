@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from verydeep.data import Augment, crop_and_mirror, rotate_and_scale

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from verydeep.data import ArrayPreparation, Augment, Batches, Split

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from verydeep.kernels.conv._conv_op import conv_reference, highway_conv

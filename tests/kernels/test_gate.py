@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from verydeep.kernels.gate._gate_op import gate_reference, highway_gate

@@ -1,7 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jacrev, vmap

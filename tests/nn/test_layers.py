@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call

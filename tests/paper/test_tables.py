@@ -25,6 +25,7 @@ from verydeep.paper import (
     TableResult,
     Tables,
     TableTask,
+    _recipes as recipes,
     log_lines,
     page_path,
     read_recipe,
@@ -34,7 +35,6 @@ from verydeep.paper import (
     selected_rows,
     table_lines,
 )
-from verydeep.paper import _recipes as recipes
 from verydeep.search import dotted
 from verydeep.training import Run
 from verydeep.training.step._distillation import _make_regressor

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verydeep.cli import main
 from verydeep.search import Choices, Range, Space, draw, read_search, read_space, with_settings

@@ -1,7 +1,6 @@
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verydeep.training import ScheduleConfig
 from verydeep.training.step._schedule import schedule_factor

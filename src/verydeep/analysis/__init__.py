@@ -8,43 +8,45 @@ keeps its settings.
 outputs during such a pass, and `_replay` reuses one pass for the next. Each of the other files is one analysis.
 """
 
-from verydeep.analysis._data import Data, Progress, some_samples
-from verydeep.analysis._evaluate import evaluate_model
-from verydeep.analysis._gates import gate_statistics
-from verydeep.analysis._lesions import lesion_study, pair_lesions
-from verydeep.analysis._observations import IDLE, Observations, observations
-from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
-from verydeep.analysis._results import (
-    NOISE,
-    ClassRouting,
-    DepthUsage,
-    GateStatistics,
-    GreedyLesion,
-    LesionStudy,
-    PairLesion,
-    PruneReport,
-    Score,
-    SignalFlow,
-    is_significant,
-)
-from verydeep.analysis._routing import class_routing
-from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
-from verydeep.analysis._signal_flow import signal_flow
-from verydeep.analysis._usage import depth_usage, greedy_lesions
+from typing import TYPE_CHECKING
+
+from verydeep.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
+    from verydeep.analysis._evaluate import evaluate_model
+    from verydeep.analysis._gates import gate_statistics
+    from verydeep.analysis._lesions import lesion_study, pair_lesions
+    from verydeep.analysis._observations import IDLE as IDLE, Observations as Observations, observations as observations
+    from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
+    from verydeep.analysis._results import (
+        NOISE as NOISE,
+        ClassRouting,
+        DepthUsage,
+        GateStatistics,
+        GreedyLesion,
+        LesionStudy,
+        PairLesion,
+        PruneReport,
+        Score,
+        SignalFlow,
+        is_significant as is_significant,
+    )
+    from verydeep.analysis._routing import class_routing
+    from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
+    from verydeep.analysis._signal_flow import signal_flow
+    from verydeep.analysis._usage import depth_usage, greedy_lesions
+else:
+    __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
-    "IDLE",
-    "NOISE",
     "ClassRouting",
-    "Data",
     "DepthUsage",
     "Findings",
     "GateStatistics",
     "GreedyLesion",
     "LesionStudy",
-    "Observations",
     "PairLesion",
-    "Progress",
     "PruneReport",
     "Score",
     "SignalFlow",
@@ -54,11 +56,9 @@ __all__ = [
     "gate_statistics",
     "greedy_lesions",
     "highway_layers",
-    "is_significant",
     "lesion_study",
     "load_findings",
     "load_result",
-    "observations",
     "pair_lesions",
     "prune",
     "prune_report",
@@ -66,5 +66,4 @@ __all__ = [
     "save_findings",
     "save_result",
     "signal_flow",
-    "some_samples",
 ]

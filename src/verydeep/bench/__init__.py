@@ -4,19 +4,22 @@
 many cores as each task has threads. `load_results` reads the results back and `bench_table` writes them as Markdown.
 """
 
-from verydeep.bench._child import matmul_peak
-from verydeep.bench._run import load_results, run_bench
-from verydeep.bench._table import bench_table
-from verydeep.bench._tasks import BenchTask, Case, bench_cases, bench_tasks, selected_tasks
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BenchTask",
-    "Case",
-    "bench_cases",
-    "bench_table",
-    "bench_tasks",
-    "load_results",
-    "matmul_peak",
-    "run_bench",
-    "selected_tasks",
-]
+from verydeep.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from verydeep.bench._child import matmul_peak as matmul_peak
+    from verydeep.bench._run import load_results, run_bench
+    from verydeep.bench._table import bench_table
+    from verydeep.bench._tasks import (
+        BenchTask,
+        Case as Case,
+        bench_cases as bench_cases,
+        bench_tasks,
+        selected_tasks as selected_tasks,
+    )
+else:
+    __getattr__, __dir__ = lazy_imports(__name__)
+
+__all__ = ["BenchTask", "bench_table", "bench_tasks", "load_results", "run_bench"]

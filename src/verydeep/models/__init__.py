@@ -5,21 +5,28 @@
 name or a configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
 """
 
-from verydeep.models._conv import ConvNet
-from verydeep.models._mlp import MLP, MLPConfig
-from verydeep.models._network import Network
-from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
-from verydeep.models._residual import ResidualConfig, ResidualNet
-from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
-from verydeep.models._weights import (
-    architecture,
-    from_pretrained,
-    load_weights,
-    read_architecture,
-    save_pretrained,
-    save_weights,
-    separate,
-)
+from typing import TYPE_CHECKING
+
+from verydeep.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from verydeep.models._conv import ConvNet
+    from verydeep.models._mlp import MLP, MLPConfig
+    from verydeep.models._network import Network
+    from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
+    from verydeep.models._residual import ResidualConfig, ResidualNet
+    from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
+    from verydeep.models._weights import (
+        architecture as architecture,
+        from_pretrained,
+        load_weights,
+        read_architecture as read_architecture,
+        save_pretrained,
+        save_weights,
+        separate as separate,
+    )
+else:
+    __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
     "MLP",
@@ -35,15 +42,12 @@ __all__ = [
     "Pool",
     "ResidualConfig",
     "ResidualNet",
-    "architecture",
     "build",
     "create_model",
     "from_pretrained",
     "list_models",
     "load_weights",
     "multiply_adds",
-    "read_architecture",
     "save_pretrained",
     "save_weights",
-    "separate",
 ]

@@ -5,101 +5,89 @@ Experiments take folders for runs and results, train whatever the results lack (
 commands print and draw, and the Markdown pages `fig1_page` and `write_page`.
 """
 
-from verydeep.paper._demo import demo_configs, demo_data, verdict
-from verydeep.paper._jobs import Job, Outcome, train_jobs
-from verydeep.paper._markdown import render_markdown
-from verydeep.paper._recipes import Recipe, config_folder, read_recipe
-from verydeep.paper._results_page import page_path, results_page, write_page
-from verydeep.paper._side_by_side import Epoch, Step, train_side_by_side
-from verydeep.paper.fig1._claims import PaperClaim, claims
-from verydeep.paper.fig1._gate_bias import OpenLayers, gate_biases, open_layers, recommended_gate_bias
-from verydeep.paper.fig1._halving import Fig1Task, eliminated, epochs_left, open_tasks, participants
-from verydeep.paper.fig1._influence import Influence, influences
-from verydeep.paper.fig1._page import claim_lines, fig1_page, fig1_table_lines
-from verydeep.paper.fig1._protocol import (
-    HALVING,
-    NETWORKS,
-    QUICK,
-    Fig1Network,
-    HalvingStage,
-    Protocol,
-    selected_networks,
-    settings_of,
-    without_halving,
-)
-from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
-from verydeep.paper.fig1._study import Fig1, estimate
-from verydeep.paper.fig1._summary import Fig1Row, best_curves, fig1_rows, loss_ratio, mean_curves
-from verydeep.paper.tables._page import log_lines, read_results, replaced_recipes, table_lines
-from verydeep.paper.tables._results import SeedCurve, TableResult
-from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TABLES, TEACHER, TableRow, selected_rows
-from verydeep.paper.tables._study import Tables
-from verydeep.paper.tables._training_order import Schedule, TableTask
+from typing import TYPE_CHECKING
+
+from verydeep.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from verydeep.paper._demo import demo_configs as demo_configs, demo_data as demo_data, verdict as verdict
+    from verydeep.paper._jobs import Job as Job, Outcome as Outcome, train_jobs as train_jobs
+    from verydeep.paper._markdown import render_markdown as render_markdown
+    from verydeep.paper._recipes import Recipe, config_folder as config_folder, read_recipe
+    from verydeep.paper._results_page import (
+        page_path as page_path,
+        results_page as results_page,
+        write_page as write_page,
+    )
+    from verydeep.paper._side_by_side import Epoch as Epoch, Step as Step, train_side_by_side as train_side_by_side
+    from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, claims as claims
+    from verydeep.paper.fig1._gate_bias import (
+        OpenLayers as OpenLayers,
+        gate_biases as gate_biases,
+        open_layers as open_layers,
+        recommended_gate_bias as recommended_gate_bias,
+    )
+    from verydeep.paper.fig1._halving import (
+        Fig1Task as Fig1Task,
+        eliminated as eliminated,
+        epochs_left as epochs_left,
+        open_tasks as open_tasks,
+        participants as participants,
+    )
+    from verydeep.paper.fig1._influence import Influence as Influence, influences as influences
+    from verydeep.paper.fig1._page import (
+        claim_lines as claim_lines,
+        fig1_page as fig1_page,
+        fig1_table_lines as fig1_table_lines,
+    )
+    from verydeep.paper.fig1._protocol import (
+        HALVING as HALVING,
+        NETWORKS as NETWORKS,
+        QUICK as QUICK,
+        Fig1Network as Fig1Network,
+        HalvingStage as HalvingStage,
+        Protocol as Protocol,
+        selected_networks as selected_networks,
+        settings_of as settings_of,
+        without_halving as without_halving,
+    )
+    from verydeep.paper.fig1._results import Fig1Results, Fig1Trial as Fig1Trial
+    from verydeep.paper.fig1._study import Fig1 as Fig1, estimate as estimate
+    from verydeep.paper.fig1._summary import (
+        Fig1Row,
+        best_curves as best_curves,
+        fig1_rows,
+        loss_ratio as loss_ratio,
+        mean_curves as mean_curves,
+    )
+    from verydeep.paper.tables._page import (
+        log_lines as log_lines,
+        read_results,
+        replaced_recipes as replaced_recipes,
+        table_lines as table_lines,
+    )
+    from verydeep.paper.tables._results import SeedCurve as SeedCurve, TableResult
+    from verydeep.paper.tables._rows import (
+        AUTHOR_LOGS as AUTHOR_LOGS,
+        TABLE_ROWS,
+        TABLES as TABLES,
+        TEACHER as TEACHER,
+        TableRow,
+        selected_rows as selected_rows,
+    )
+    from verydeep.paper.tables._study import Tables as Tables
+    from verydeep.paper.tables._training_order import Schedule as Schedule, TableTask as TableTask
+else:
+    __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
-    "AUTHOR_LOGS",
-    "HALVING",
-    "NETWORKS",
-    "QUICK",
-    "TABLES",
     "TABLE_ROWS",
-    "TEACHER",
-    "Epoch",
-    "Fig1",
-    "Fig1Network",
     "Fig1Results",
     "Fig1Row",
-    "Fig1Task",
-    "Fig1Trial",
-    "HalvingStage",
-    "Influence",
-    "Job",
-    "OpenLayers",
-    "Outcome",
-    "PaperClaim",
-    "Protocol",
     "Recipe",
-    "Schedule",
-    "SeedCurve",
-    "Step",
     "TableResult",
     "TableRow",
-    "TableTask",
-    "Tables",
-    "best_curves",
-    "claim_lines",
-    "claims",
-    "config_folder",
-    "demo_configs",
-    "demo_data",
-    "eliminated",
-    "epochs_left",
-    "estimate",
-    "fig1_page",
     "fig1_rows",
-    "fig1_table_lines",
-    "gate_biases",
-    "influences",
-    "log_lines",
-    "loss_ratio",
-    "mean_curves",
-    "open_layers",
-    "open_tasks",
-    "page_path",
-    "participants",
     "read_recipe",
     "read_results",
-    "recommended_gate_bias",
-    "render_markdown",
-    "replaced_recipes",
-    "results_page",
-    "selected_networks",
-    "selected_rows",
-    "settings_of",
-    "table_lines",
-    "train_jobs",
-    "train_side_by_side",
-    "verdict",
-    "without_halving",
-    "write_page",
 ]

@@ -4,30 +4,33 @@ Each `plot_*` function takes a result of an analysis, a search or a training, dr
 writes it to a file and returns matplotlib's figure. `write_report` takes a run and writes one self-contained page.
 """
 
-from verydeep.report.figures._bench import plot_bench
-from verydeep.report.figures._confusion import plot_confusion
-from verydeep.report.figures._curves import plot_curves
-from verydeep.report.figures._fig1 import plot_fig1, plot_gate_bias
-from verydeep.report.figures._findings import plot_findings
-from verydeep.report.figures._gates import plot_feature_gates, plot_gates
-from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
-from verydeep.report.figures._routing import plot_class_distances, plot_routing
-from verydeep.report.figures._search import plot_parallel, plot_slices
-from verydeep.report.figures._signal_flow import plot_signal_flow
-from verydeep.report.figures._table_curves import TableCurves, plot_tables
-from verydeep.report.html._page import write_report
+from typing import TYPE_CHECKING
+
+from verydeep.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from verydeep.report.figures._bench import plot_bench as plot_bench
+    from verydeep.report.figures._confusion import plot_confusion
+    from verydeep.report.figures._curves import plot_curves
+    from verydeep.report.figures._fig1 import plot_fig1 as plot_fig1, plot_gate_bias as plot_gate_bias
+    from verydeep.report.figures._findings import plot_findings
+    from verydeep.report.figures._gates import plot_feature_gates, plot_gates
+    from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
+    from verydeep.report.figures._routing import plot_class_distances, plot_routing
+    from verydeep.report.figures._search import plot_parallel, plot_slices
+    from verydeep.report.figures._signal_flow import plot_signal_flow
+    from verydeep.report.figures._table_curves import TableCurves as TableCurves, plot_tables as plot_tables
+    from verydeep.report.html._page import write_report
+else:
+    __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
-    "TableCurves",
-    "plot_bench",
     "plot_class_distances",
     "plot_confusion",
     "plot_curves",
     "plot_depth_usage",
     "plot_feature_gates",
-    "plot_fig1",
     "plot_findings",
-    "plot_gate_bias",
     "plot_gates",
     "plot_lesions",
     "plot_pair_lesions",
@@ -35,6 +38,5 @@ __all__ = [
     "plot_routing",
     "plot_signal_flow",
     "plot_slices",
-    "plot_tables",
     "write_report",
 ]

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from verydeep.data.known._archive import read_gzip, read_members
 from verydeep.errors import UserError

@@ -2,8 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from verydeep.data.known._formats import parse_cifar, parse_idx, parse_idx_split
 from verydeep.errors import UserError

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from verydeep.config import from_dict
 from verydeep.data import Batches, DataConfig, Dataset, Inputs, Split, load_dataset

@@ -2,8 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from verydeep.data import ArrayPreparation, global_contrast_normalise, per_pixel_mean, scale

@@ -1,7 +1,6 @@
 import pytest
 import torch
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from torch import Tensor
 
 from verydeep.data import DataConfig

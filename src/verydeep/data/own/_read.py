@@ -8,8 +8,7 @@ from verydeep.data.known._catalogue import KNOWN_NAMES
 from verydeep.data.own._array_files import is_memory_mapped, read_memory_mapped, read_npz
 from verydeep.data.own._image_folder import read_image_folder
 from verydeep.data.own._raw_split import SPLIT_NAMES, RawSplit, match_split_names
-from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES
-from verydeep.data.own._table_files import read_table, split_off_target
+from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, read_table, split_off_target
 from verydeep.errors import UserError, unknown
 
 _SUFFIXES = (*TABLE_SUFFIXES, ".npz")

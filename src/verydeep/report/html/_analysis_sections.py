@@ -11,8 +11,7 @@ import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
-from verydeep.report.html import _interactive_figures as figures
-from verydeep.report.html import _sentences as sentences
+from verydeep.report.html import _interactive_figures as figures, _sentences as sentences
 from verydeep.report.html._charts import Chart
 from verydeep.report.html._heat_maps import HeatMap
 from verydeep.report.html._tables import Table, layer_table, prune_table
