@@ -61,8 +61,8 @@ def record(run: Run, found: Findings) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": to_dict(run.config),
         "environment": json.loads((run.path / "environment.json").read_text()),
-        "trained": run.summary,
-        "last_epoch": run.metrics[-1],
+        "trained": run.summary and run.summary.to_dict(),
+        "last_epoch": run.metrics[-1].to_dict(),
         "analysis": json.loads((run.path / "analysis" / "summary.json").read_text()) | {"run": run.path.name},
     }
 

@@ -70,7 +70,7 @@ def outcome(folder: Path, storage: str | None) -> dict[str, Any]:
         "lost": sum(counted[number] == 0 for number in range(len(found))),
         "counted_twice": sum(count > 1 for count in counted.values()),
         "begun_again": sum(record.attempts - 1 for record in found),
-        "curves": [[line["valid_loss"] for line in record.curve] for record in found],
+        "curves": [[line.valid_loss for line in record.curve] for record in found],
     }
 
 

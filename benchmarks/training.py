@@ -33,8 +33,8 @@ def record(run: Run) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": to_dict(run.config),
         "environment": json.loads((run.path / "environment.json").read_text()),
-        "summary": run.summary,
-        "metrics": run.metrics,
+        "summary": run.summary and run.summary.to_dict(),
+        "metrics": [line.to_dict() for line in run.metrics],
     }
 
 

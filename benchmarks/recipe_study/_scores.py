@@ -9,7 +9,7 @@ from recipe_study._variations import RecipeStudy, Variation
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
-from verydeep.training import TrainConfig
+from verydeep.training import EpochMetrics, TrainConfig
 
 _NOT_LEARNT = 0.2  # below this accuracy a seed has not learnt; guessing among ten classes gives 0.1
 
@@ -46,11 +46,11 @@ class Scores:
             problem = "was trained with other settings; remove it from the file to train it again"
             raise UserError(f"{self.file}: '{variation.name}' {problem}")
 
-    def add(self, variation: Variation, seed: int, metrics: list[dict[str, Any]], environment: dict[str, Any]) -> None:
+    def add(self, variation: Variation, seed: int, metrics: list[EpochMetrics], environment: dict[str, Any]) -> None:
         """Record a seed."""
-        last = metrics[-1] if metrics else {}
-        curve = [line.get("valid_accuracy") for line in metrics]
-        score = {"accuracy": last.get("valid_accuracy"), "seconds": last.get("seconds", 0.0), "curve": curve}
+        last = metrics[-1] if metrics else EpochMetrics(0)
+        curve = [line.valid_accuracy for line in metrics]
+        score = {"accuracy": last.valid_accuracy, "seconds": last.seconds, "curve": curve}
         self.variations[variation.name]["seeds"][str(seed)] = score | {"environment": environment}
         trained = {name: record for name, record in self.variations.items() if record["seeds"]}
         metadata = {"study": self.study.name, "epochs": self.epochs}

@@ -22,6 +22,7 @@ from verydeep.errors import UserError
 from verydeep.models import from_pretrained
 from verydeep.training import (
     DistillConfig,
+    EpochMetrics,
     Interrupted,
     ModelConfig,
     OptimConfig,
@@ -185,7 +186,7 @@ def test_data_given_in_python_must_be_named(trained: Run, tmp_path: Path, one_li
     assert main(["prune", str(own.path), "--data", "digits", "--samples", "200"]) == 0
     report = load_result(tmp_path / "own-pruned" / "prune.npz", PruneReport)
     assert (report.split, report.test) == ("digits", None)
-    assert Run.load(tmp_path / "own-pruned").measured == {"epoch": 0, "lr": 0.0, "seconds": 0.0}
+    assert Run.load(tmp_path / "own-pruned").measured == EpochMetrics(0)
 
 
 def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,7 +304,7 @@ def test_fine_tuning_that_was_stopped_leaves_what_pruning_found(
 def test_fine_tuning_that_diverges_leaves_what_pruning_found(run: Run, tmp_path: Path) -> None:
     folder, diverge = tmp_path / "tuned", ["--fine-tune", "1", "--lr", "1e38"]
     assert main(["prune", str(run.path), "--samples", "50", *diverge, "--folder", str(folder)]) == 0
-    assert Run.load(folder).summary["status"] == "diverged"  # type: ignore[index]
+    assert Run.load(folder).summary.status == "diverged"  # type: ignore[union-attr]
     assert load_result(folder / "prune.npz", PruneReport).tuned is None
 
 

@@ -19,7 +19,7 @@ from recipe_study import (
 
 from verydeep.errors import UserError
 from verydeep.models import create_model
-from verydeep.training import Interrupt
+from verydeep.training import EpochMetrics, Interrupt
 
 ROOT = Path(__file__).parents[2]
 MNIST = STUDIES["mnist"]
@@ -75,7 +75,7 @@ def test_scores_are_recorded_and_listed_best_first(tmp_path: Path) -> None:
     for variation in MNIST.selected("base,linear,steps"):
         scores.start(variation, MNIST.config(variation, 1))
         for seed, accuracy in enumerate(reached[variation.name]):
-            scores.add(variation, seed, [{"epoch": 1, "valid_accuracy": accuracy, "seconds": 1.0}], {})
+            scores.add(variation, seed, [EpochMetrics(1, valid_accuracy=accuracy, seconds=1.0)], {})
     again = Scores(tmp_path, MNIST, 1)
     assert again.accuracies("linear") == [0.95, 0.96]
     first, second, last = score_lines(again)

@@ -86,8 +86,8 @@ def outcome(folder: Path) -> Values:
     """The curves of a run, how it ended, and the digest of the weights it keeps."""
     run = training.Run.load(folder)
     assert run.summary is not None
-    curves = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
-    return {"status": run.summary["status"], "curves": curves, "digest": _digest(run)}
+    curves = [{name: value for name, value in line.to_dict().items() if name != "seconds"} for line in run.metrics]
+    return {"status": run.summary.status, "curves": curves, "digest": _digest(run)}
 
 
 def resume(folder: Path) -> Values:

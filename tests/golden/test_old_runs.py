@@ -47,8 +47,9 @@ def test_their_configuration_files_mean_the_same(runs: Path, name: str) -> None:
 def test_evaluation_gives_the_accuracy_of_their_metrics(runs: Path, name: str) -> None:
     found, measured = _api.evaluate(runs / name), _api.read(runs / name).measured
     assert found["samples"] == (30 if name.startswith("own-table") else 359)
-    assert found["loss"] == pytest.approx(measured["test_loss"], rel=TOLERANCE)
-    assert found["accuracy"] == pytest.approx(measured["test_accuracy"], abs=1.5 / found["samples"])
+    assert measured is not None
+    assert found["loss"] == pytest.approx(measured.test_loss, rel=TOLERANCE)
+    assert found["accuracy"] == pytest.approx(measured.test_accuracy, abs=1.5 / found["samples"])
 
 
 def test_the_interrupted_one_ends_as_if_it_had_not_been(runs: Path, request: pytest.FixtureRequest) -> None:

@@ -1,12 +1,12 @@
 """The demo: what it trains, what it says, and that it can be stopped."""
 
+import math
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ import verydeep
 from verydeep.cli.commands._demo import _print_results
 from verydeep.errors import UserError
 from verydeep.paper import _demo, demo_configs, demo_data, verdict
-from verydeep.training import Run, read_config
+from verydeep.training import EpochMetrics, Run, read_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(verydeep.__file__).parents[1])}
@@ -42,7 +42,7 @@ def test_the_demo_trains_the_shipped_configurations(name: str) -> None:
     ],
 )
 def test_the_verdict_says_what_was_measured(plain: float | None, highway: float | None, said: str) -> None:
-    assert verdict({"train_loss": plain}, {"train_loss": highway}).startswith(said)
+    assert verdict(EpochMetrics(1, train_loss=plain), EpochMetrics(1, train_loss=highway)).startswith(said)
 
 
 def test_without_mnist_the_demo_takes_the_digits_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,11 +56,8 @@ def test_without_mnist_the_demo_takes_the_digits_and_says_why(monkeypatch: pytes
 def test_a_network_that_diverges_at_once_is_told_and_what_to_try_next_needs_no_other_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    learnt = {"train_loss": 0.1, "train_accuracy": 0.9, "test_accuracy": 0.8, "seconds": 1.0}
-    lines: dict[str, list[dict[str, Any]]] = {
-        "plain": [{"epoch": 1, "loss": None}],
-        "highway": [{"epoch": 1, "loss": 0.1, **learnt}],
-    }
+    learnt = EpochMetrics(1, loss=0.1, train_loss=0.1, train_accuracy=0.9, test_accuracy=0.8, seconds=1.0)
+    lines = {"plain": [EpochMetrics(1, loss=math.inf)], "highway": [learnt]}
     _print_results(lines, tmp_path, "digits")
     shown = capsys.readouterr().out
     assert "The plain network diverged; the highway network learns." in shown
@@ -77,7 +74,7 @@ def test_the_demo_trains_both_draws_and_tells_and_can_be_repeated(tmp_path: Path
         last = {name: Run.load(folder / name).metrics[-1] for name in ("plain", "highway")}
         assert verdict(last["plain"], last["highway"]) in done.stdout
         for metrics in last.values():
-            assert f"mean cross-entropy {metrics['train_loss']:.4f}" in done.stdout
+            assert f"mean cross-entropy {metrics.train_loss:.4f}" in done.stdout
         assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
         assert f"runs/demo/{number}/curves.png" in done.stdout
         assert done.stderr == ""

@@ -33,7 +33,7 @@ from verydeep.paper import (
     settings_of,
     without_halving,
 )
-from verydeep.training import Run
+from verydeep.training import EpochMetrics, Run
 
 SMALL = Protocol((HalvingStage(1, 6), HalvingStage(3, 3), HalvingStage(5, 1)), "digits")
 HIGHWAY, PLAIN = Fig1Network("highway", 10), Fig1Network("plain", 10)
@@ -135,7 +135,7 @@ def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
 
 def test_a_truncated_line_loses_only_its_trial(tmp_path: Path) -> None:
     results = Fig1Results(tmp_path, HIGHWAY, SMALL)
-    lines = [{"train_loss": 0.123456789, "test_accuracy": 0.9, "seconds": 1.0}]
+    lines = [EpochMetrics(1, train_loss=0.123456789, test_accuracy=0.9, seconds=1.0)]
     for number in range(3):
         results.add(number, "trained", lines)
     whole = results.file.read_bytes()
@@ -246,7 +246,7 @@ def test_the_quick_study_in_pieces_equals_one_at_once(tmp_path: Path, capsys: py
     assert curves[0] == curves[1]
     finalist = max(kept, key=lambda line: len(line["train_loss"]))
     run = Run.load(tmp_path / "whole" / "runs" / "highway-10" / f"{finalist['trial']:04}")
-    assert [float(f"{line['train_loss']:.5g}") for line in run.metrics] == finalist["train_loss"]
+    assert [float(f"{line.train_loss:.5g}") for line in run.metrics] == finalist["train_loss"]
     assert len(list(run.path.parent.iterdir())) == 1  # the runs of eliminated settings are removed
 
 

@@ -36,7 +36,7 @@ from verydeep.paper import (
     table_lines,
 )
 from verydeep.search import dotted
-from verydeep.training import Run
+from verydeep.training import EpochMetrics, Run
 from verydeep.training.step._distillation import _make_regressor
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ MACHINE = {"processor": "Abacus", "threads": 1, "gpu": None}
 
 
 def curve(accuracies: list[float], seconds: float = 60.0, status: str = "training") -> SeedCurve:
-    lines = [{"epoch": n, "seconds": seconds * n, "test_accuracy": a} for n, a in enumerate(accuracies, 1)]
+    lines = [EpochMetrics(n, seconds=seconds * n, test_accuracy=a) for n, a in enumerate(accuracies, 1)]
     return SeedCurve(status, tuple(lines), MACHINE)
 
 
@@ -111,11 +111,10 @@ def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: 
 
 def test_an_epoch_counts_once_even_if_it_is_trained_again(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
-    again = {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}
     for seed, epoch in ((0, 2), (0, 3), (1, 1)):
-        result.epoch(seed, again | {"epoch": epoch}, MACHINE)
+        result.epoch(seed, EpochMetrics(epoch, seconds=9.0, test_accuracy=0.9), MACHINE)
     kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
-    assert [line["test_accuracy"] for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
+    assert [line.test_accuracy for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
     assert (kept.epochs_left(0, 40), kept.epochs_left(1, 40), kept.epochs_left(2, 40), kept.epochs_left(0, 2)) == (
         37,
         39,
@@ -137,9 +136,9 @@ def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
 
 def test_a_row_names_the_machine_of_its_last_epoch(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
-    result.epoch(0, {"epoch": 2, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    result.epoch(0, EpochMetrics(2, seconds=9.0, test_accuracy=0.9), MACHINE | {"gpu": "Loom"})
     assert "Abacus" in row(tmp_path, "highway-a")
-    result.epoch(0, {"epoch": 3, "seconds": 9.0, "test_accuracy": 0.9}, MACHINE | {"gpu": "Loom"})
+    result.epoch(0, EpochMetrics(3, seconds=9.0, test_accuracy=0.9), MACHINE | {"gpu": "Loom"})
     assert "Loom" in row(tmp_path, "highway-a")
 
 
@@ -349,7 +348,7 @@ def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     assert "nothing left" in said
     run = Run.load(tmp_path / "pieces" / "runs" / "tables" / "highway-a-fast" / "seed-0")
     assert run.summary is not None
-    assert [line["test_accuracy"] for line in run.metrics] == whole
+    assert [line.test_accuracy for line in run.metrics] == whole
 
 
 @pytest.mark.slow
@@ -363,7 +362,7 @@ def test_an_epoch_that_a_lost_run_trains_again_is_shown_but_recorded_once(
     assert main(arguments) == 0
     assert capsys.readouterr().out.count("highway-a seed 0  epoch") == 2
     kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0].metrics
-    assert [line["epoch"] for line in kept] == [1, 2]
+    assert [line.epoch for line in kept] == [1, 2]
 
 
 @pytest.mark.slow
@@ -457,7 +456,7 @@ def test_the_hints_layers_have_shapes_that_fit() -> None:
         assert regressor.weight.shape == (192, maps, 2, 2)
 
 
-TENTH = {"epoch": 10, "lr": 0.1, "loss": 1.5, "accuracy": 0.5, "test_loss": 1.4, "test_accuracy": 0.5, "seconds": 600}
+TENTH = EpochMetrics(10, 0.1, loss=1.5, accuracy=0.5, test_loss=1.4, test_accuracy=0.5, seconds=600)
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
+import math
 from pathlib import Path
 
 import pytest
 
 from verydeep.errors import UserError
 from verydeep.report import TableCurves, plot_curves, plot_tables
+from verydeep.training import EpochMetrics
 
-HIGHWAY = [{"epoch": n, "train_loss": 1 / n, "train_accuracy": 1 - 0.5 / n} for n in range(1, 8)]
-PLAIN = [{"epoch": n, "train_loss": 2.3, "train_accuracy": 0.11} for n in range(1, 8)]
+HIGHWAY = [EpochMetrics(n, train_loss=1 / n, train_accuracy=1 - 0.5 / n) for n in range(1, 8)]
+PLAIN = [EpochMetrics(n, train_loss=2.3, train_accuracy=0.11) for n in range(1, 8)]
 
 
 def test_every_curve_is_drawn_under_its_name(tmp_path: Path) -> None:
@@ -24,9 +26,9 @@ def test_equal_curves_give_equal_files(tmp_path: Path) -> None:
 
 
 def test_an_epoch_that_diverged_leaves_a_gap(tmp_path: Path) -> None:
-    plot_curves({"bad": [*PLAIN, {"epoch": 8, "train_loss": None}]}, tmp_path / "bad.png")
-    plot_curves({"worse": [{"epoch": 1, "train_loss": None}]}, tmp_path / "worse.png")
-    plot_curves({"at once": [{"epoch": 1, "loss": None}], "highway": HIGHWAY}, tmp_path / "at once.png")
+    plot_curves({"bad": [*PLAIN, EpochMetrics(8, train_loss=math.inf)]}, tmp_path / "bad.png")
+    plot_curves({"worse": [EpochMetrics(1, train_loss=math.inf)]}, tmp_path / "worse.png")
+    plot_curves({"at once": [EpochMetrics(1, loss=math.inf)], "highway": HIGHWAY}, tmp_path / "at once.png")
     assert (tmp_path / "worse.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -39,7 +41,7 @@ def test_an_epoch_that_diverged_leaves_a_gap(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    tmp_path: Path, metrics: list[dict[str, float]], metric: str, name: str, message: str
+    tmp_path: Path, metrics: list[EpochMetrics], metric: str, name: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
         plot_curves({"highway": metrics}, tmp_path / name, metric)

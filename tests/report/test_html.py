@@ -114,7 +114,7 @@ def test_the_curves_hold_the_metrics_and_the_study(trained: Run, page: Path) -> 
     write_report(trained, page, made_up.findings())
     charts = read(page).data["charts"]
     curves = {curve["name"]: curve["values"] for curve in charts["loss"]["series"]}
-    assert curves["test set"] == [line["test_loss"] for line in trained.metrics]
+    assert curves["test set"] == [line.test_loss for line in trained.metrics]
     assert charts["lesion-error"]["series"][0]["values"] == made_up.lesions().error.tolist()
     assert charts["usage"]["x"] == list(range(7))
     assert charts["flow-gradient"]["series"][2]["values"][-1] == 0

@@ -84,7 +84,7 @@ def test_best_writes_a_configuration_that_trains_to_the_same_result(
     assert config == with_settings(study.config.train, best.settings)
     again = ["train", str(searched / "best.toml"), "--folder", str(tmp_path / "again"), "--threads", "1", "--quiet"]
     assert main(again) == 0
-    assert Run.load(tmp_path / "again").metrics[0]["valid_accuracy"] == best.value
+    assert Run.load(tmp_path / "again").metrics[0].valid_accuracy == best.value
 
 
 def test_a_trial_is_a_run_like_any_other(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +194,8 @@ def test_of_equally_accurate_trials_the_one_of_the_lowest_loss_is_best() -> None
 
 def test_the_loss_beside_an_accuracy_is_that_of_its_epochs(searched: Path) -> None:
     for record in records(open_study(searched)):
-        assert record.loss == min(e["valid_loss"] for e in record.curve if e["valid_accuracy"] == record.value)
+        curve = [line.to_dict() for line in record.curve]
+        assert record.loss == min(e["valid_loss"] for e in curve if e["valid_accuracy"] == record.value)
 
 
 def test_the_space_may_give_what_the_base_lacks(write: Write) -> None:
@@ -404,7 +405,7 @@ def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write,
     study = open_study(folder)
     (found,) = records(study)
     assert study.config.metric == "valid_accuracy"
-    assert found.value == found.curve[0]["valid_accuracy"]
+    assert found.value == found.curve[0].valid_accuracy
     assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
 
 

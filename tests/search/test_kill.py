@@ -79,9 +79,9 @@ def outcome(folder: Path, storage: str | None = None) -> list[object]:
     found: list[object] = []
     for record in records(study):
         curve = Run.load(folder / "trials" / f"{record.trial:04}").metrics
-        assert [line["epoch"] for line in curve] == [1, 2, 3]
+        assert [line.epoch for line in curve] == [1, 2, 3]
         assert record.curve == curve
-        found.append([record.status, record.value, record.settings, [line["valid_loss"] for line in curve]])
+        found.append([record.status, record.value, record.settings, [line.valid_loss for line in curve]])
     return found
 
 

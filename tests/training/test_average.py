@@ -1,5 +1,6 @@
 """The average of the weights: what is measured and kept, and that a killed run has the same one."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,14 @@ from safetensors.torch import load_file
 from torch import nn
 
 from verydeep.data import Dataset
-from verydeep.training import OptimConfig, ProcessGroup, Run, evaluate, resume, train
+from verydeep.training import EpochMetrics, OptimConfig, ProcessGroup, Run, evaluate, resume, train
 from verydeep.training.step._average import WeightAverage
 
 ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
 
-def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
-    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
+def outcome(run: Run) -> tuple[list[EpochMetrics], bytes]:
+    lines = [replace(line, seconds=0) for line in run.metrics]
     return lines, (run.path / "model.safetensors").read_bytes()
 
 
@@ -58,9 +59,9 @@ def test_the_average_is_what_is_measured_and_kept(tmp_path: Path, unvalidated: D
     config = configure(ema_half_life=1.0, epochs=3, optim=OptimConfig(lr=0.5))
     run = train(config, tmp_path / "run", dataset=unvalidated)
     last = train(configure(epochs=3, optim=OptimConfig(lr=0.5)), tmp_path / "last", dataset=unvalidated)
-    assert evaluate(run.model, unvalidated.test, ALONE).loss == run.metrics[-1]["test_loss"]
-    assert run.metrics[-1]["loss"] == last.metrics[-1]["loss"]  # training itself is not changed
-    assert run.metrics[-1]["test_loss"] != last.metrics[-1]["test_loss"]
+    assert evaluate(run.model, unvalidated.test, ALONE).loss == run.metrics[-1].test_loss
+    assert run.metrics[-1].loss == last.metrics[-1].loss  # training itself is not changed
+    assert run.metrics[-1].test_loss != last.metrics[-1].test_loss
     kept, live = (load_file(each.path / "model.safetensors") for each in (run, last))
     assert any(not torch.equal(kept[name], live[name]) for name in kept)
 

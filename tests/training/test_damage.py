@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
-from verydeep.training import OptimConfig, Run, TrainConfig, TrainingProgress, resume, train
+from verydeep.training import EpochMetrics, OptimConfig, Run, TrainConfig, TrainingProgress, resume, train
 from verydeep.training.run._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training.step._optimiser import make_optimiser
 
@@ -31,8 +32,8 @@ class Stop(TrainingProgress):
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
-        if metrics["epoch"] == self.after:
+    def epoch(self, metrics: EpochMetrics) -> None:
+        if metrics.epoch == self.after:
             raise KeyboardInterrupt
 
 
@@ -43,8 +44,8 @@ def stopped(config: TrainConfig, path: Path, dataset: Dataset, after: int = 2) -
     return sorted((path / "checkpoint").iterdir(), reverse=True)
 
 
-def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes]:
-    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
+def outcome(run: Run) -> tuple[list[EpochMetrics], bytes]:
+    lines = [replace(line, seconds=0) for line in run.metrics]
     return lines, (run.path / "model.safetensors").read_bytes()
 
 

@@ -19,6 +19,7 @@ from verydeep.models import create_model
 from verydeep.objectives import Classification
 from verydeep.training import (
     DistillConfig,
+    EpochMetrics,
     ModelConfig,
     OptimConfig,
     Run,
@@ -66,9 +67,9 @@ def student(teacher: str) -> Callable[..., TrainConfig]:
     return lambda **changes: settings(distill=replace(HINTS, teacher=teacher, **changes))
 
 
-def outcome(run: Run) -> tuple[list[dict[str, Any]], bytes, list[float]]:
+def outcome(run: Run) -> tuple[list[EpochMetrics], bytes, list[float]]:
     """Metrics, weights, and the regressor that was thrown away."""
-    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
+    lines = [replace(line, seconds=0) for line in run.metrics]
     regressor = load_file(max((run.path / "checkpoint").glob("*.safetensors")))["extra.weight"]
     return lines, (run.path / "model.safetensors").read_bytes(), regressor.flatten().tolist()
 
@@ -91,7 +92,7 @@ def test_the_error_of_hints_falls_and_then_the_labels_are_learnt(
 ) -> None:
     config = replace(student(), epochs=20)
     config = replace(config, distill=replace(config.distill, hint_epochs=6))
-    lines = train(config, tmp_path / "run", dataset=images).metrics
+    lines = [line.to_dict() for line in train(config, tmp_path / "run", dataset=images).metrics]
     assert lines[5]["loss"] < 0.8 * lines[0]["loss"]
     assert all(line["accuracy"] == 0 for line in lines[:6])
     assert lines[-1]["accuracy"] > lines[6]["accuracy"]
@@ -102,7 +103,7 @@ def test_each_stage_goes_through_all_steps_of_the_schedule(
     tmp_path: Path, images: Dataset, student: Callable[..., TrainConfig]
 ) -> None:
     config = replace(student(hint_epochs=2), epochs=6, schedule=ScheduleConfig("multistep", 0.1, (2, 4)))
-    rates = [line["lr"] for line in train(config, tmp_path / "run", dataset=images).metrics]
+    rates = [line.lr for line in train(config, tmp_path / "run", dataset=images).metrics]
     assert rates == pytest.approx([0.01, 0.001, 0.01, 0.01, 0.001, 0.0001])
 
 

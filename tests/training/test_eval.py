@@ -65,8 +65,8 @@ def test_mistakes_are_sorted_by_how_often_they_are_made() -> None:
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_eval_measures_what_training_measured(digits: Run, tmp_path: Path, split: str) -> None:
     result = evaluated(digits.path, "--split", split, folder=tmp_path / "out")
-    assert result["loss"] == pytest.approx(digits.measured[f"{split}_loss"], rel=1e-6)
-    assert result["accuracy"] == digits.measured[f"{split}_accuracy"]
+    assert result["loss"] == pytest.approx(getattr(digits.measured, f"{split}_loss"), rel=1e-6)
+    assert result["accuracy"] == getattr(digits.measured, f"{split}_accuracy")
     assert sum(map(sum, result["confusion"])) == result["samples"]
 
 

@@ -12,13 +12,14 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from verydeep.cli import main
-from verydeep.training import Run, clock, interruptible
+from verydeep.training import EpochMetrics, Run, clock, interruptible
 
 OPTIONS = ["--data.source", "digits", "--data.validation", "0.2", "--model.depth", "4", "--model.width", "8"]
 OPTIONS += ["--batch-size", "20", "--threads", "1"]
@@ -30,8 +31,8 @@ def wait_for_an_epoch(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.002)
 
 
-def outcome(path: Path) -> tuple[list[dict[str, object]], bytes]:
-    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in Run.load(path).metrics]
+def outcome(path: Path) -> tuple[list[EpochMetrics], bytes]:
+    lines = [replace(line, seconds=0) for line in Run.load(path).metrics]
     return lines, (path / "model.safetensors").read_bytes()
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from torch import nn
 from verydeep.cpu import flushes_denormals
 from verydeep.data import DataConfig, Dataset
 from verydeep.training import (
+    EpochMetrics,
     ProcessGroup,
     Run,
     TrainConfig,
@@ -45,8 +46,8 @@ for epochs, lr in ((1, 1e-39), (2, 0.1)):
 """
 
 
-def outcome(path: Path) -> tuple[list[dict[str, Any]], bytes]:
-    lines = [{name: value for name, value in line.items() if name != "seconds"} for line in Run.load(path).metrics]
+def outcome(path: Path) -> tuple[list[EpochMetrics], bytes]:
+    lines = [replace(line, seconds=0) for line in Run.load(path).metrics]
     return lines, (path / "model.safetensors").read_bytes()
 
 
@@ -85,7 +86,7 @@ class Watch(TrainingProgress):
         self.seen: list[object] = []
         self.stop = stop
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         self.seen = process_state()
         if self.stop is not None:
             raise self.stop

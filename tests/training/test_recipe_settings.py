@@ -18,7 +18,7 @@ def test_only_the_loss_that_is_trained_is_smoothed(tmp_path: Path, tiny: Dataset
     lines = []
     for smoothing in (0.0, 0.4):
         config = configure(epochs=1, evaluate_train=True, optim=OptimConfig(lr=1e-30), label_smoothing=smoothing)
-        lines.append(train(config, tmp_path / f"{smoothing}", dataset=tiny).metrics[0])
+        lines.append(train(config, tmp_path / f"{smoothing}", dataset=tiny).metrics[0].to_dict())
     assert lines[0]["loss"] != lines[1]["loss"]
     for name in ("train_loss", "valid_loss", "test_loss", "accuracy"):
         assert lines[0][name] == lines[1][name]

@@ -24,9 +24,9 @@ def test_a_run_is_listed_with_what_it_reached(tmp_path: Path, tiny: Dataset, con
     assert (info.status, info.epochs_done, info.epochs) == ("finished", 2, 2)
     assert (info.model, info.data, info.depth) == ("highway-mlp", "tiny", 3)
     assert info.parameters == sum(p.numel() for p in run.model.parameters())
-    assert info.valid_accuracy == max(line["valid_accuracy"] for line in run.metrics)
-    assert info.test_accuracy == run.measured["test_accuracy"]
-    assert info.loss == run.metrics[-1]["loss"]
+    assert info.valid_accuracy == max(line.to_dict()["valid_accuracy"] for line in run.metrics)
+    assert info.test_accuracy == getattr(run.measured, "test_accuracy", None)
+    assert info.loss == run.metrics[-1].loss
 
 
 def test_the_status_says_how_a_run_ended(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:

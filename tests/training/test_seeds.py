@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,17 @@ import pytest
 from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.lock import is_held
-from verydeep.training import ModelConfig, OptimConfig, Run, Seeds, TrainConfig, resume_seeds, train, train_seeds
+from verydeep.training import (
+    EpochMetrics,
+    ModelConfig,
+    OptimConfig,
+    Run,
+    Seeds,
+    TrainConfig,
+    resume_seeds,
+    train,
+    train_seeds,
+)
 from verydeep.training.seeds._seeds_folder import statistics
 from verydeep.training.seeds._seeds_progress import SeedsLines, SeedsTable
 from verydeep.training.seeds._train_seeds import SeedProcess, _default_jobs
@@ -26,8 +37,8 @@ def quick(configure: Configure) -> TrainConfig:
     return configure(batch_size=100, epochs=2)
 
 
-def timeless(run: Run) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
+def timeless(run: Run) -> list[EpochMetrics]:
+    return [replace(line, seconds=0) for line in run.metrics]
 
 
 def started(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -90,7 +101,7 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     assert printed.count("seed 1  epoch") == 2
     assert "seed 0" not in printed
     assert "sample standard deviation over 3 runs" in printed
-    values = [run.metrics[-1]["test_accuracy"] for run in seeds.runs.values()]
+    values = [run.metrics[-1].to_dict()["test_accuracy"] for run in seeds.runs.values()]
     assert seeds.summary is not None
     assert seeds.summary["best"] == max(values)
     assert seeds.summary["mean"] == pytest.approx(sum(values) / 3)
@@ -100,7 +111,8 @@ def test_a_seed_that_diverges_is_left_out_and_counted(tmp_path: Path, quick: Tra
     seeds = Seeds.create(tmp_path / "seeds", quick, (0, 1, 2))
     for seed in seeds.seeds:
         run = train(TrainConfig(**vars(quick) | {"seed": seed}), seeds.folder(seed))
-    run.finish((run.summary or {}) | {"status": "diverged"})
+    assert run.summary is not None
+    run.finish(replace(run.summary, status="diverged"))
     seeds.finish({})
     assert seeds.summary is not None
     assert seeds.summary["runs"] == 2
@@ -129,7 +141,7 @@ def test_control_c_saves_every_seed_and_says_how_to_go_on(tmp_path: Path) -> Non
         assert seeds.summary is None
         assert was_interrupted(seeds.runs[0])
         assert not any(is_held(run.path / "lock") for run in seeds.runs.values())
-    epochs = [line["epoch"] for line in seeds.runs[0].metrics]
+    epochs = [line.epoch for line in seeds.runs[0].metrics]
     assert epochs == list(range(1, len(epochs) + 1))
 
 

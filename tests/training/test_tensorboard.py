@@ -9,7 +9,17 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 
 from verydeep.cli import main
 from verydeep.data import Dataset
-from verydeep.training import OptimConfig, ProgressLines, Run, TensorBoard, TrainConfig, TrainingProgress, resume, train
+from verydeep.training import (
+    EpochMetrics,
+    OptimConfig,
+    ProgressLines,
+    Run,
+    TensorBoard,
+    TrainConfig,
+    TrainingProgress,
+    resume,
+    train,
+)
 
 Configure = Callable[..., TrainConfig]
 
@@ -34,19 +44,19 @@ def test_every_metric_of_every_epoch_can_be_read_back(tmp_path: Path, tiny: Data
         names |= {f"loss/{split}": f"{split}_loss", f"accuracy/{split}": f"{split}_accuracy"}
     assert found.keys() == names.keys()
     for tag, name in names.items():
-        assert found[tag] == close_to([(line["epoch"], line[name]) for line in run.metrics])
+        assert found[tag] == close_to([(line.epoch, line.to_dict()[name]) for line in run.metrics])
 
 
 def test_a_run_that_goes_on_has_every_epoch_once(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
     class Crash(TrainingProgress):
-        def epoch(self, metrics: dict[str, object]) -> None:
-            if metrics["epoch"] == 2:
+        def epoch(self, metrics: EpochMetrics) -> None:
+            if metrics.epoch == 2:
                 raise OSError("crash")
 
     with pytest.raises(OSError, match="crash"):
         train(configure(epochs=4), tmp_path / "run", dataset=tiny, progress=TensorBoard(Crash()))
     run = resume(tmp_path / "run", dataset=tiny, progress=TensorBoard(TrainingProgress()))
-    assert curves(run)["loss/test"] == close_to([(line["epoch"], line["test_loss"]) for line in run.metrics])
+    assert curves(run)["loss/test"] == close_to([(line.epoch, line.to_dict()["test_loss"]) for line in run.metrics])
     assert len(run.metrics) == 4
 
 
@@ -55,7 +65,7 @@ def test_a_diverged_epoch_has_no_loss_to_draw(tmp_path: Path, tiny: Dataset, con
         configure(optim=OptimConfig(lr=1e30)), tmp_path / "run", dataset=tiny, progress=TensorBoard(TrainingProgress())
     )
     assert run.summary is not None
-    assert run.summary["status"] == "diverged"
+    assert run.summary.status == "diverged"
     assert len(curves(run)["lr"]) == 1
 
 

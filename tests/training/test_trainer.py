@@ -15,6 +15,7 @@ from verydeep.data import Augment, DataConfig, Dataset
 from verydeep.errors import UserError
 from verydeep.models import create_model, load_weights
 from verydeep.training import (
+    EpochMetrics,
     ModelConfig,
     OptimConfig,
     ProcessGroup,
@@ -29,8 +30,8 @@ from verydeep.training import (
 ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
 
-def but_seconds(run: Run) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "seconds"} for line in run.metrics]
+def but_seconds(run: Run) -> list[EpochMetrics]:
+    return [replace(line, seconds=0) for line in run.metrics]
 
 
 class Dropping(nn.Module):
@@ -71,23 +72,24 @@ def test_metrics_hold_the_epochs_mean_loss_and_what_evaluation_finds(
     tmp_path: Path, tiny: Dataset, configure: Any
 ) -> None:
     run = train(configure(evaluate_train=True, epochs=3), tmp_path / "run", dataset=tiny)
-    assert [line["epoch"] for line in run.metrics] == [1, 2, 3]
+    assert [line.epoch for line in run.metrics] == [1, 2, 3]
     assert run.summary is not None
-    assert run.summary["status"] == "finished"
-    best = run.summary["best"]
+    assert run.summary.status == "finished"
+    best = run.summary.best
     for name in ("train", "valid", "test"):
         found = evaluate(run.model, getattr(tiny, name), ALONE)
-        assert (best[f"{name}_loss"], best[f"{name}_accuracy"]) == (found.loss, found.accuracy)
-    assert run.metrics[0]["loss"] > run.metrics[-1]["loss"]
-    assert run.metrics[-1]["accuracy"] > 0.6
+        assert (getattr(best, f"{name}_loss"), getattr(best, f"{name}_accuracy")) == (found.loss, found.accuracy)
+    first, last = (line.to_dict() for line in (run.metrics[0], run.metrics[-1]))
+    assert first["loss"] > last["loss"]
+    assert last["accuracy"] > 0.6
 
 
 def test_the_loss_of_an_epoch_is_the_mean_over_its_samples(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     """With a rate of nearly nothing the weights stay, and the last batch, half as large, must count half."""
     run = train(configure(epochs=1, evaluate_train=True, optim=OptimConfig(lr=1e-30)), tmp_path / "run", dataset=tiny)
     line = run.metrics[0]
-    assert line["loss"] == pytest.approx(line["train_loss"], rel=1e-6)
-    assert line["accuracy"] == line["train_accuracy"]
+    assert line.loss == pytest.approx(line.train_loss, rel=1e-6)
+    assert line.accuracy == line.train_accuracy
 
 
 class Scripted(nn.Module):
@@ -121,8 +123,8 @@ def test_the_weights_kept_are_those_best_on_validation_data(tmp_path: Path, tiny
     run = scripted([10, 30, 20, 30], tmp_path / "run", tiny, configure(epochs=4))
     assert load_file(run.path / "model.safetensors")["epoch"] == 2
     assert run.summary is not None
-    assert run.summary["best"]["epoch"] == 2
-    assert run.summary["last"]["epoch"] == 4
+    assert run.summary.best == run.metrics[1]
+    assert run.summary.last == run.metrics[3]
 
 
 def test_of_equally_accurate_epochs_the_one_of_the_lowest_loss_is_kept(
@@ -131,11 +133,11 @@ def test_of_equally_accurate_epochs_the_one_of_the_lowest_loss_is_kept(
     run = scripted([30, 30.5, 30.2, 30.5, 29.9], tmp_path / "run", tiny, configure(epochs=5, patience=4))
     assert load_file(run.path / "model.safetensors")["epoch"] == 2
     assert run.summary is not None
-    assert run.summary["best"]["epoch"] == run.measured["epoch"] == 2
-    assert run.summary["status"] == "finished"
+    assert run.summary.best == run.measured == run.metrics[1]
+    assert run.summary.status == "finished"
     again = scripted([30, 30.1, 30.2, 30.5], tmp_path / "again", tiny, configure(epochs=4, patience=2))
     assert again.summary is not None
-    assert again.summary["epochs"] == 3  # patience is about accuracy, which has not risen
+    assert again.summary.epochs == 3  # patience is about accuracy, which has not risen
 
 
 def test_training_stops_early_after_that_many_epochs_without_a_better_one(
@@ -143,13 +145,13 @@ def test_training_stops_early_after_that_many_epochs_without_a_better_one(
 ) -> None:
     run = scripted([10, 30, 20, 30, 31, 32], tmp_path / "run", tiny, configure(epochs=6, patience=2))
     assert run.summary is not None
-    assert (run.summary["status"], run.summary["epochs"]) == ("stopped early", 4)
+    assert (run.summary.status, run.summary.epochs) == ("stopped early", 4)
 
 
 def test_progress_keeps_training_going(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     run = scripted([10, 9, 11, 10, 12, 11], tmp_path / "run", tiny, configure(epochs=6, patience=2))
     assert run.summary is not None
-    assert (run.summary["status"], run.summary["epochs"]) == ("finished", 6)
+    assert (run.summary.status, run.summary.epochs) == ("finished", 6)
 
 
 def test_patience_without_validation_data_is_refused_before_anything_is_written(
@@ -169,7 +171,7 @@ def test_without_validation_data_the_last_weights_are_kept(
     kept = load_file(run.path / "model.safetensors")
     assert all(torch.equal(kept[name], value) for name, value in model.state_dict().items())
     assert run.summary is not None
-    assert run.summary["best"] is None
+    assert run.summary.best is None
 
 
 class Exploding(Dropping):
@@ -194,11 +196,11 @@ def test_divergence_is_a_result_and_leaves_the_weights_of_before(
     run = train(configure(epochs=4), tmp_path / "run", model=Exploding(13), dataset=data)
     run = Run.load(run.path)
     assert run.summary is not None
-    assert (run.summary["status"], run.summary["epochs"]) == ("diverged", 2)
-    assert run.metrics[1]["loss"] is None
+    assert (run.summary.status, run.summary.epochs) == ("diverged", 2)
+    assert run.metrics[1].loss == math.inf
     assert "NaN" not in (run.path / "metrics.jsonl").read_text()
-    assert "valid_loss" not in run.metrics[1]
-    assert (run.summary["best"] is not None) is validated
+    assert run.metrics[1].valid_loss is None
+    assert (run.summary.best is not None) is validated
     weights = load_file(run.path / "model.safetensors")
     assert weights["left"] == 1
     assert all(value.isfinite().all() for value in weights.values())
@@ -210,7 +212,7 @@ def test_a_loss_far_beyond_a_blind_guess_counts_as_divergence(
 ) -> None:
     run = train(configure(optim=OptimConfig(lr=1e6), divergence_factor=2.0), tmp_path / "run", dataset=unvalidated)
     assert run.summary is not None
-    assert (run.summary["status"], run.summary["epochs"]) == ("diverged", 1)
+    assert (run.summary.status, run.summary.epochs) == ("diverged", 1)
     with pytest.raises(UserError, match="diverged in its first epoch"):
         _ = Run.load(run.path).model
 
@@ -219,8 +221,8 @@ def test_bfloat16_learns_and_is_not_float32(tmp_path: Path, tiny: Dataset, confi
     wide, narrow = (
         train(configure(epochs=4, precision=p), tmp_path / p, dataset=tiny) for p in ("float32", "bfloat16")
     )
-    assert wide.metrics[-1]["loss"] != narrow.metrics[-1]["loss"]
-    assert narrow.metrics[-1]["loss"] == pytest.approx(wide.metrics[-1]["loss"], rel=0.1)
+    assert wide.metrics[-1].loss != narrow.metrics[-1].loss
+    assert narrow.metrics[-1].loss == pytest.approx(wide.metrics[-1].loss, rel=0.1)
     assert all(value.dtype == torch.float32 for value in narrow.model.state_dict().values())
 
 
@@ -237,14 +239,14 @@ def test_compile_trains_the_same_network(tmp_path: Path, tiny: Dataset, configur
     assert compiled == []
     run = train(configure(compile=True), tmp_path / "compiled", dataset=tiny)
     assert len(compiled) == 1
-    assert run.metrics[-1]["test_loss"] == pytest.approx(eager.metrics[-1]["test_loss"], rel=1e-4)
+    assert run.metrics[-1].test_loss == pytest.approx(eager.metrics[-1].test_loss, rel=1e-4)
     assert set(load_file(run.path / "model.safetensors")) == set(load_file(eager.path / "model.safetensors"))
 
 
 def test_a_module_and_data_of_ones_own_are_trained_and_continued(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     class Stop(TrainingProgress):
-        def epoch(self, metrics: dict[str, Any]) -> None:
-            if metrics["epoch"] == 2:
+        def epoch(self, metrics: EpochMetrics) -> None:
+            if metrics.epoch == 2:
                 raise KeyboardInterrupt
 
     config = configure(epochs=4)
@@ -267,7 +269,7 @@ def test_a_module_and_data_of_ones_own_are_trained_and_continued(tmp_path: Path,
 
 def test_other_data_than_before_is_refused(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     class Stop(TrainingProgress):
-        def epoch(self, metrics: dict[str, Any]) -> None:
+        def epoch(self, metrics: EpochMetrics) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -3,11 +3,10 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from verydeep.data import DataConfig, load_dataset
 from verydeep.errors import UserError
-from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.training import EpochMetrics, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
 
 _STUCK = 0.95  # a network whose loss is above this fraction of a blind guess's has not learnt
 
@@ -53,9 +52,9 @@ def demo_data(root: Path | None) -> tuple[str, str]:
     return "mnist", ""
 
 
-def verdict(plain: dict[str, Any], highway: dict[str, Any], classes: int = 10) -> str:
+def verdict(plain: EpochMetrics, highway: EpochMetrics, classes: int = 10) -> str:
     """Compare the two networks in one sentence, from the metrics of their last epochs."""
-    losses = {"plain": plain.get("train_loss"), "highway": highway.get("train_loss")}
+    losses = {"plain": plain.train_loss, "highway": highway.train_loss}
     guess = math.log(classes)
     states = {name: _state(loss, guess) for name, loss in losses.items()}
     if "learns" not in states.values():

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.processes import spawn
 from verydeep.search import DatasetCache, Paused, train_trial
-from verydeep.training import Interrupt, Interrupted, Run, TrainConfig
+from verydeep.training import EpochMetrics, Interrupt, Interrupted, Run, TrainConfig
 
 _PAUSE = 0.2  # seconds between looks at the clock
 _MOST_DEATHS = 3
@@ -36,7 +35,7 @@ class Outcome:
     """How a job ended: `trained`, `diverged` or `killed`, and the metrics of its epochs."""
 
     status: str
-    metrics: list[dict[str, Any]]
+    metrics: list[EpochMetrics]
 
 
 class _Worker:
@@ -59,7 +58,7 @@ def train_jobs(
     root: Path | None,
     interrupt: Interrupt,
     seconds: float | None,
-    epoch: Callable[[Job, dict[str, Any]], None] = _ignore,
+    epoch: Callable[[Job, EpochMetrics], None] = _ignore,
 ) -> Iterator[tuple[Job, Outcome]]:
     """Train until no job is left, the user interrupts or time is up; yields each job that has ended.
 
@@ -82,7 +81,7 @@ def train_jobs(
             ready = wait([worker.connection for worker in busy], _PAUSE)
             for worker in [worker for worker in busy if worker.connection in ready]:
                 message = _receive(worker)
-                if isinstance(message, dict):
+                if isinstance(message, EpochMetrics):
                     epoch(busy[worker], message)
                     continue
                 job = busy.pop(worker)
@@ -111,7 +110,7 @@ def _send_job(worker: _Worker, job: Job, root: Path | None) -> _Worker:
     return worker
 
 
-def _receive(worker: _Worker) -> Outcome | dict[str, Any] | None:
+def _receive(worker: _Worker) -> Outcome | EpochMetrics | None:
     """Receive the outcome of a job or the metrics of an epoch; None means that the process is dead."""
     try:
         message = worker.connection.recv()
@@ -119,7 +118,7 @@ def _receive(worker: _Worker) -> Outcome | dict[str, Any] | None:
         return None
     if isinstance(message, str):
         raise UserError(message)
-    assert isinstance(message, Outcome | dict)
+    assert isinstance(message, Outcome | EpochMetrics)
     return message
 
 
@@ -138,19 +137,19 @@ def _work(connection: Connection, root: Path | None) -> None:
             return
 
 
-def _train(job: Job, data: DatasetCache, report_epoch: Callable[[dict[str, Any]], None] = _ignore) -> Outcome:
+def _train(job: Job, data: DatasetCache, report_epoch: Callable[[EpochMetrics], None] = _ignore) -> Outcome:
     parent = os.getppid()
 
-    def after_epoch(metrics: dict[str, Any]) -> None:
+    def after_epoch(metrics: EpochMetrics) -> None:
         if os.getppid() != parent:
             raise EOFError
         report_epoch(metrics)
-        if metrics["epoch"] >= job.epochs:
+        if metrics.epoch >= job.epochs:
             raise Paused
 
     try:
         run = train_trial(job.config, job.path, data, after_epoch)
     except Paused:
         return Outcome("trained", Run.load(job.path).metrics)
-    diverged = run.summary is not None and run.summary["status"] == "diverged"
+    diverged = run.summary is not None and run.summary.status == "diverged"
     return Outcome("diverged" if diverged else "trained", run.metrics)

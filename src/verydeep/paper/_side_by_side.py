@@ -8,13 +8,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from verydeep.errors import UserError
 from verydeep.processes import spawn
-from verydeep.training import Interrupt, Interrupted, Position, Run, TrainConfig, TrainingProgress, train
+from verydeep.training import EpochMetrics, Interrupt, Interrupted, Position, Run, TrainConfig, TrainingProgress, train
 
 _PAUSE = 0.1  # seconds between two messages from a process
 
@@ -34,7 +33,7 @@ class Epoch:
     """The metrics of a network after an epoch."""
 
     name: str
-    metrics: dict[str, Any]
+    metrics: EpochMetrics
 
 
 def train_side_by_side(
@@ -89,7 +88,7 @@ class _Sender(TrainingProgress):
             loss, right = (found.detach() / samples).tolist()
             self.connection.send(Step(self.name, position.epoch + position.batch / self.batches, loss, right))
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         self.connection.send(Epoch(self.name, metrics))
 
 

@@ -5,7 +5,6 @@ import io
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -14,6 +13,7 @@ from verydeep.search._sampling import decode_settings, encode_settings, optuna_d
 from verydeep.search._space import Settings, Space
 from verydeep.search.storage._store import quiet_optuna
 from verydeep.search.study._study import Study, best_value, current_attempt, epochs_reached
+from verydeep.training import EpochMetrics
 
 _FEWEST = 4  # trials
 
@@ -47,7 +47,7 @@ class TrialRecord:
     run: str = ""
     worker: str = ""
     reason: str = ""
-    curve: list[dict[str, Any]] = field(default_factory=list)
+    curve: list[EpochMetrics] = field(default_factory=list)
     loss: float | None = None
 
 
@@ -92,7 +92,7 @@ def to_json(study: Study, trials: list[TrialRecord]) -> str:
         "study": study.name,
         "metric": study.config.metric,
         "config": study.config.as_dict(),
-        "trials": [vars(record) for record in trials],
+        "trials": [vars(record) | {"curve": [line.to_dict() for line in record.curve]} for record in trials],
     }
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
@@ -136,15 +136,16 @@ def _record(study: Study, trial: int, attempts: list[FrozenTrial]) -> TrialRecor
         return TrialRecord(trial, status, value, epochs, settings=settings, attempts=len(begun), worker=worker)
     result = json.loads(current.user_attrs["result"])
     value = None if current.value is None else _finite(current.value)
+    result["curve"] = [EpochMetrics.from_dict(line) for line in result["curve"]]
     loss = _loss_beside(study.config.metric, value, result["curve"])
     return TrialRecord(trial, value=value, settings=settings, attempts=len(begun), worker=worker, loss=loss, **result)
 
 
-def _loss_beside(metric: str, value: float | None, curve: list[dict[str, Any]]) -> float | None:
+def _loss_beside(metric: str, value: float | None, curve: list[EpochMetrics]) -> float | None:
     if not metric.endswith("accuracy") or value is None:
         return None
-    losses = [line.get(metric.replace("accuracy", "loss")) for line in curve if line.get(metric) == value]
-    return min((loss for loss in losses if loss is not None), default=None)
+    losses = [getattr(line, metric.replace("accuracy", "loss")) for line in curve if getattr(line, metric) == value]
+    return min((loss for loss in losses if loss is not None and math.isfinite(loss)), default=None)
 
 
 def _finite(value: float) -> float | None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
     from verydeep.training.run._environment import environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
+    from verydeep.training.run._metrics import EpochMetrics, RunSummary
     from verydeep.training.run._run import Run, require_free_folder as require_free_folder
     from verydeep.training.run._run_data import (
         RunData as RunData,
@@ -55,11 +56,13 @@ else:
 __all__ = [
     "Confusion",
     "DistillConfig",
+    "EpochMetrics",
     "Interrupted",
     "ModelConfig",
     "OptimConfig",
     "Run",
     "RunInfo",
+    "RunSummary",
     "ScheduleConfig",
     "Seeds",
     "SeedsInterrupted",

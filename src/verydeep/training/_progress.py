@@ -1,13 +1,14 @@
 """What is shown while a network trains: nothing, a line per epoch, or a live bar."""
 
+import math
 import sys
 import time
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 
 
@@ -20,7 +21,7 @@ class TrainingProgress:
     def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
         """One batch is done; `result` holds the sum of its losses and the number of correct answers."""
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         """One epoch is done; `metrics` is its line in metrics.jsonl."""
 
     def warn(self, message: str) -> None:
@@ -37,7 +38,7 @@ class ProgressLines(TrainingProgress):
     def start(self, run: Run, position: Position, batches: int) -> None:
         self.epochs = run.config.epochs
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         print(describe(metrics, self.epochs), flush=True)
 
 
@@ -87,7 +88,7 @@ class ProgressBar(TrainingProgress):
         )
         self.progress.update(self.task, completed=position.batch, description=description, text=text, refresh=True)
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         self.progress.console.print(describe(metrics, self.epochs), highlight=False)
 
     def close(self) -> None:
@@ -100,15 +101,21 @@ def make_progress(quiet: bool) -> TrainingProgress:
     return TrainingProgress() if quiet else ProgressBar() if sys.stdout.isatty() else ProgressLines()
 
 
-def describe(metrics: dict[str, Any], epochs: int) -> str:
+def describe(metrics: EpochMetrics, epochs: int) -> str:
     """An epoch's metrics in one line."""
-    parts = [f"epoch {metrics['epoch']:>{len(str(epochs))}}/{epochs}"]
-    running = () if "train_loss" in metrics else (("", "loss"),)  # an evaluation of the whole set says more
-    for name, label in (*running, ("train_", "train"), ("valid_", "valid"), ("test_", "test")):
-        if f"{name}loss" in metrics:
-            loss, accuracy = metrics[f"{name}loss"], metrics[f"{name}accuracy"]
-            parts.append(f"{label} " + ("diverged" if loss is None else f"{loss:.4g} {accuracy:.2%}"))
-    return "  ".join([*parts, f"lr {metrics['lr']:.3g}", clock(metrics["seconds"])])
+    parts = [f"epoch {metrics.epoch:>{len(str(epochs))}}/{epochs}"]
+    shown = {
+        "loss": (metrics.loss, metrics.accuracy),
+        "train": (metrics.train_loss, metrics.train_accuracy),
+        "valid": (metrics.valid_loss, metrics.valid_accuracy),
+        "test": (metrics.test_loss, metrics.test_accuracy),
+    }
+    if metrics.train_loss is not None:  # an evaluation of the whole set says more
+        del shown["loss"]
+    for label, (loss, accuracy) in shown.items():
+        if loss is not None:
+            parts.append(f"{label} " + (f"{loss:.4g} {accuracy:.2%}" if math.isfinite(loss) else "diverged"))
+    return "  ".join([*parts, f"lr {metrics.lr:.3g}", clock(metrics.seconds)])
 
 
 def clock(seconds: float) -> str:

@@ -1,13 +1,13 @@
 """TensorBoard events of a run, written to its folder; they repeat what metrics.jsonl says."""
 
 from importlib.util import find_spec
-from typing import Any
 
 from torch import Tensor
 
 from verydeep.errors import UserError
 from verydeep.training._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 
 
@@ -43,7 +43,7 @@ class TensorBoard(TrainingProgress):
     def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
         self.progress.step(position, result, samples, lr)
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         self._write(metrics)
         self.progress.epoch(metrics)
 
@@ -55,10 +55,10 @@ class TensorBoard(TrainingProgress):
             self.writer.close()
         self.progress.close()
 
-    def _write(self, metrics: dict[str, Any]) -> None:
-        for name, value in metrics.items():
+    def _write(self, metrics: EpochMetrics) -> None:
+        for name, value in metrics.to_dict().items():
             if name != "epoch" and value is not None:
-                self.writer.add_scalar(_tag(name), value, metrics["epoch"])
+                self.writer.add_scalar(_tag(name), value, metrics.epoch)
         self.writer.flush()
 
 

@@ -21,7 +21,8 @@ from verydeep.training._trainer import Trainer
 from verydeep.training.run._checkpoint import remove_old, set_aside
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._environment import changed_environment
-from verydeep.training.run._run import Run, best_line, numbered_folder, require_free_folder, reserve_number
+from verydeep.training.run._metrics import RunSummary, best_epoch
+from verydeep.training.run._run import Run, numbered_folder, require_free_folder, reserve_number
 from verydeep.training.run._run_data import data_changes, fingerprint, write_data_json
 from verydeep.training.run._state import Status
 from verydeep.training.step._process_group import ProcessGroup
@@ -239,12 +240,12 @@ def _checkpoint_activations(model: nn.Module) -> None:
     model.checkpoint_activations()
 
 
-def _summary(trainer: Trainer, status: Status) -> dict[str, Any]:
+def _summary(trainer: Trainer, status: Status) -> RunSummary:
     metrics = trainer.run.metrics
-    return {
-        "status": status,
-        "epochs": trainer.state.position.epoch,
-        "parameters": sum(p.numel() for p in trainer.model.parameters()),
-        "last": metrics[-1] if metrics else {},
-        "best": best_line(metrics[:-1] if status == "diverged" else metrics),
-    }
+    return RunSummary(
+        status,
+        epochs=trainer.state.position.epoch,
+        last=metrics[-1] if metrics else None,
+        best=best_epoch(metrics[:-1] if status == "diverged" else metrics),
+        parameters=sum(p.numel() for p in trainer.model.parameters()),
+    )

@@ -18,6 +18,7 @@ from verydeep.training._evaluate import evaluate
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 from verydeep.training.run._state import RunState, Status
 from verydeep.training.step._average import WeightAverage, averaged_weights
@@ -125,29 +126,30 @@ class Trainer:
             self.progress.step(position, result, len(y), self.optimiser.param_groups[0]["lr"])
         return stop
 
-    def measure(self) -> dict[str, Any]:
+    def measure(self) -> EpochMetrics:
         """The metrics of the epoch that was just trained."""
         config, state, position = self.run.config, self.state, self.state.position
         state.average_buffers()
         loss, correct = state.sum_totals()
         seen = min(position.batch * config.batch_size, len(self.dataset.train))
-        metrics = {
-            "epoch": position.epoch + 1,
-            "lr": self.optimiser.param_groups[0]["lr"],
-            "loss": loss / seen,
-            "accuracy": correct / seen,
-        }
+        measured: dict[str, Any] = {}
         splits = {"train": config.evaluate_train, "valid": True, "test": config.evaluate_test}
         for name, wanted in splits.items():
             split = getattr(self.dataset, name)
             if wanted and split is not None and not position.diverged:
                 with averaged_weights(self.average):
                     result = evaluate(self.model, split, self.group, self.forward, self.objective)
-                metrics |= {f"{name}_loss": result.loss, f"{name}_accuracy": result.accuracy}
+                measured |= {f"{name}_loss": _finite_or_infinite(result.loss), f"{name}_accuracy": result.accuracy}
                 position.diverged |= not math.isfinite(result.loss)  # the epoch's last update can make it infinite
         state.count_seconds()
-        metrics["seconds"] = round(position.seconds, 3)
-        return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        return EpochMetrics(
+            epoch=position.epoch + 1,
+            lr=self.optimiser.param_groups[0]["lr"],
+            loss=_finite_or_infinite(loss / seen),
+            accuracy=correct / seen,
+            seconds=round(position.seconds, 3),
+            **measured,
+        )
 
     def _reset_optimiser(self) -> None:
         """Each stage starts with a fresh optimiser; at the start of the first one there is nothing to reset."""
@@ -159,6 +161,10 @@ class Trainer:
         """Whether the last batch's loss is far above that of a blind guess, log(classes), or not a number."""
         mean = loss.item() / samples
         return not mean < self.run.config.divergence_factor * math.log(max(len(self.dataset.classes), 2))
+
+
+def _finite_or_infinite(loss: float) -> float:
+    return loss if math.isfinite(loss) else math.inf
 
 
 def _check_data(config: TrainConfig, model: nn.Module, dataset: Dataset) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,7 +16,7 @@ from verydeep.errors import UserError
 from verydeep.files import make_folder
 
 if TYPE_CHECKING:
-    from verydeep.training import TrainConfig
+    from verydeep.training import EpochMetrics, TrainConfig
 
 _NEXT = """Try next (after make: . .venv/bin/activate):
   verydeep models
@@ -93,7 +94,7 @@ def _view(configs: dict[str, TrainConfig]) -> Any:  # noqa: ANN401 - either of t
     return LiveView(epochs) if sys.stdout.isatty() else LineView(epochs)
 
 
-def _print_results(metrics: dict[str, list[dict[str, Any]]], folder: Path, data: str) -> None:
+def _print_results(metrics: dict[str, list[EpochMetrics]], folder: Path, data: str) -> None:
     from verydeep.paper import verdict
     from verydeep.report import plot_curves
 
@@ -108,8 +109,8 @@ def _print_results(metrics: dict[str, list[dict[str, Any]]], folder: Path, data:
     print(_NEXT.format(data="" if data == "mnist" else f" --data.source {data}"))
 
 
-def _facts(line: dict[str, Any]) -> str:
-    if line.get("train_loss") is None:
+def _facts(line: EpochMetrics) -> str:
+    if line.train_loss is None or not math.isfinite(line.train_loss):
         return "diverged"
-    accuracies = f"{line['train_accuracy']:.2%} training accuracy, {line['test_accuracy']:.2%} test accuracy"
-    return f"mean cross-entropy {line['train_loss']:.4f}, {accuracies}, {line['seconds']:.0f} s"
+    accuracies = f"{line.train_accuracy:.2%} training accuracy, {line.test_accuracy:.2%} test accuracy"
+    return f"mean cross-entropy {line.train_loss:.4f}, {accuracies}, {line.seconds:.0f} s"

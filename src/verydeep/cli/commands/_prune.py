@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, PruneReport
     from verydeep.data import Dataset, Split
     from verydeep.models import Network
-    from verydeep.training import Run, TrainConfig
+    from verydeep.training import EpochMetrics, Run, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -148,14 +148,16 @@ def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:
     return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=None)
 
 
-def _metrics(report: PruneReport) -> dict[str, Any]:
+def _metrics(report: PruneReport) -> EpochMetrics:
     """The only line of the new run's metrics."""
+    from verydeep.training import EpochMetrics
+
     found = {"test": report.test} | ({report.split: report.chosen} if report.split in ("train", "valid") else {})
-    metrics: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     for split, scores in found.items():
         if scores is not None:
-            metrics |= {f"{split}_loss": scores[1].loss, f"{split}_accuracy": scores[1].accuracy}
-    return metrics
+            measured |= {f"{split}_loss": scores[1].loss, f"{split}_accuracy": scores[1].accuracy}
+    return EpochMetrics(0, **measured)
 
 
 def _save(report: PruneReport, run: Run, folder: Path) -> None:

@@ -251,7 +251,7 @@ def table_panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:
     for result in found:
         if result.row.table == table:
             lines = [curve.metrics for curve in result.curves.values()]
-            curves = [[line["test_accuracy"] for line in each if line.get("test_accuracy")] for each in lines]
+            curves = [[line.test_accuracy for line in each if line.test_accuracy] for each in lines]
             published = None if result.is_quick_run else result.row.accuracy
             networks.append(TableCurves(f"{result.row.name}, {result.recipe}", curves, published))
     return networks

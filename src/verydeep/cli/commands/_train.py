@@ -141,11 +141,11 @@ def _reject_former_names(arguments: list[str]) -> None:
 def _ending(run: Run) -> str:
     summary = run.summary
     assert summary is not None
-    best, last = summary["best"], summary["last"]
-    measured = best or last
+    best = summary.best
+    measured = {} if (line := best or summary.last) is None else line.to_dict()
     accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
     shown = ", ".join(
         f"{name.replace('valid_', 'validation_').replace('_', ' ')} {value:.2%}" for name, value in accuracies.items()
     )
-    kept = f", the best after {best['epoch']}" if best and best["epoch"] != summary["epochs"] else ""
-    return f"{summary['status']} after {summary['epochs']} epochs{kept}: {shown}; everything is in {run.path}"
+    kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
+    return f"{summary.status} after {summary.epochs} epochs{kept}: {shown}; everything is in {run.path}"

@@ -1,5 +1,6 @@
 """Progress of `verydeep demo`: a live table on a terminal, a line per epoch otherwise."""
 
+import math
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -57,10 +58,10 @@ class LiveView(LineView):
             self.done[event.name] = event.done
             self.batch[event.name] = (f"{event.loss:.4f}", f"{event.accuracy:.0%}")
         else:
-            self.done[event.name] = event.metrics["epoch"]
-            names = ("train_loss", "train_accuracy", "test_accuracy")
-            loss, *right = (event.metrics.get(name) for name in names)
-            shown = ["diverged" if loss is None else f"{loss:.4f}", *("" if r is None else f"{r:.2%}" for r in right)]
+            self.done[event.name] = event.metrics.epoch
+            loss, *right = (event.metrics.train_loss, event.metrics.train_accuracy, event.metrics.test_accuracy)
+            trained = loss is not None and math.isfinite(loss)
+            shown = [f"{loss:.4f}" if trained else "diverged", *("" if r is None else f"{r:.2%}" for r in right)]
             self.whole[event.name] = (shown[0], shown[1], shown[2])
         self.live.update(self._table())
 

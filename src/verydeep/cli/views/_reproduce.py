@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from verydeep.paper import Tables, TableTask
+    from verydeep.training import EpochMetrics
 
 
 class TablesLines:
@@ -15,14 +16,14 @@ class TablesLines:
     def __init__(self, study: Tables) -> None:
         self.study = study
 
-    def epoch(self, task: TableTask, metrics: dict[str, Any]) -> None:
+    def epoch(self, task: TableTask, metrics: EpochMetrics) -> None:
         """Print an epoch that has been completed."""
         print(f"{self._line(task, metrics)}; {self.study.time_left()}", flush=True)
 
     def close(self) -> None:
         """Clean up after training, however it ended."""
 
-    def _line(self, task: TableTask, metrics: dict[str, Any]) -> str:
+    def _line(self, task: TableTask, metrics: EpochMetrics) -> str:
         from verydeep.training import describe
 
         return f"{task.row.name} seed {task.seed}  {describe(metrics, self.study.schedule.configs[task.row].epochs)}"
@@ -40,7 +41,7 @@ class TablesBar(TablesLines):
         self.bar = self.progress.add_task("", total=self._epochs(), left=study.time_left())
         self.progress.start()
 
-    def epoch(self, task: TableTask, metrics: dict[str, Any]) -> None:
+    def epoch(self, task: TableTask, metrics: EpochMetrics) -> None:
         self.progress.console.print(self._line(task, metrics), highlight=False, markup=False)
         self.progress.update(self.bar, advance=1, left=self.study.time_left())
 

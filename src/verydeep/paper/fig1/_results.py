@@ -6,6 +6,7 @@ truncated line is ignored, so a kill loses at most the trials under way.
 """
 
 import json
+import math
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, write_atomic
 from verydeep.paper.fig1._protocol import SEED, Fig1Network, Protocol, settings_of
 from verydeep.search import Settings
-from verydeep.training import TrainConfig, environment
+from verydeep.training import EpochMetrics, TrainConfig, environment
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ class Fig1Results:
             if "trial" in line:
                 self.trials[line["trial"]] = _read(line, self.file)
 
-    def add(self, trial: int, status: str, metrics: list[dict[str, Any]]) -> None:
+    def add(self, trial: int, status: str, metrics: list[EpochMetrics]) -> None:
         """Record a trial as far as it is trained."""
-        lines = [line for line in metrics if line.get("train_loss") is not None]
+        lines = [line.to_dict() for line in metrics if line.train_loss is not None and math.isfinite(line.train_loss)]
         record = Fig1Trial(
             trial,
             settings_of(self.network, trial),
             status,
-            round(metrics[-1]["seconds"], 1) if metrics else 0.0,
+            round(metrics[-1].seconds, 1) if metrics else 0.0,
             tuple(float(f"{line['train_loss']:.5g}") for line in lines),
             tuple(line["test_accuracy"] for line in lines),
         )

@@ -108,4 +108,4 @@ def _message(task: Fig1Task, outcome: Outcome) -> str:
         return f"{name}: its process was killed; another one resumes it"
     if outcome.status == "diverged":
         return f"{name}: diverged after {len(outcome.metrics)} epochs"
-    return f"{name}: training loss {outcome.metrics[-1]['train_loss']:.4g} after {len(outcome.metrics)} epochs"
+    return f"{name}: training loss {outcome.metrics[-1].train_loss:.4g} after {len(outcome.metrics)} epochs"

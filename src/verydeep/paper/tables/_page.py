@@ -200,7 +200,7 @@ def authors_log(results: Sequence[TableResult], table: str) -> AuthorsLog:
 def _first_curve(result: TableResult) -> list[float | None]:
     """Test accuracy by epoch of the first seed."""
     curve = result.curves[min(result.curves)]
-    return [metrics.get("test_accuracy") for metrics in curve.metrics]
+    return [metrics.test_accuracy for metrics in curve.metrics]
 
 
 def _at(curve: list[float | None], epoch: int) -> float | None:

@@ -11,7 +11,7 @@ from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.paper._recipes import Recipe, read_recipe
 from verydeep.paper.tables._rows import TableRow
-from verydeep.training import TrainConfig
+from verydeep.training import EpochMetrics, TrainConfig
 
 _PAPER_DATA = ("mnist", "cifar10", "cifar100")
 
@@ -22,23 +22,23 @@ class SeedCurve:
 
     Attributes:
         status: `training`, `trained` to the end of the recipe, or `diverged`.
-        metrics: One dictionary per epoch.
+        metrics: What was measured in each epoch.
         environment: Versions and machine; those of the last epoch if the run moved.
     """
 
     status: str
-    metrics: tuple[dict[str, Any], ...]
+    metrics: tuple[EpochMetrics, ...]
     environment: dict[str, Any]
 
     @property
     def seconds(self) -> float:
         """Training time so far."""
-        return float(self.metrics[-1]["seconds"]) if self.metrics else 0.0
+        return float(self.metrics[-1].seconds) if self.metrics else 0.0
 
     @property
     def accuracy(self) -> float | None:
         """Test accuracy after the last epoch; the epoch is not selected on it."""
-        return self.metrics[-1].get("test_accuracy") if self.metrics else None
+        return self.metrics[-1].test_accuracy if self.metrics else None
 
 
 class TableResult:
@@ -76,10 +76,10 @@ class TableResult:
             raise UserError(self.refusal)
         self.config = shared(config)
 
-    def epoch(self, seed: int, metrics: dict[str, Any], environment: dict[str, Any]) -> None:
+    def epoch(self, seed: int, metrics: EpochMetrics, environment: dict[str, Any]) -> None:
         """Record an epoch, unless it is already there: a run whose folder was lost trains its epochs again."""
         curve = self.curves.get(seed, SeedCurve("training", (), environment))
-        if metrics["epoch"] == len(curve.metrics) + 1:
+        if metrics.epoch == len(curve.metrics) + 1:
             self.curves[seed] = replace(curve, metrics=(*curve.metrics, metrics), environment=environment)
             self.write()
 
@@ -109,7 +109,10 @@ class TableResult:
             "recipe": self.recipe,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "config": to_dict(self.config),
-            "seeds": [{"seed": seed, **vars(curve)} for seed, curve in sorted(self.curves.items())],
+            "seeds": [
+                {"seed": seed, **vars(curve), "metrics": [line.to_dict() for line in curve.metrics]}
+                for seed, curve in sorted(self.curves.items())
+            ],
         }
         write_atomic(self.file, json.dumps(values, indent=1) + "\n")
 
@@ -117,8 +120,9 @@ class TableResult:
         try:
             self.config = from_dict(TrainConfig, values["config"], f"{self.file}: config")
             for line in values["seeds"]:
-                self.curves[line["seed"]] = SeedCurve(line["status"], tuple(line["metrics"]), line["environment"])
-                if not all(0 <= metrics.get("test_accuracy", 0) <= 1 for metrics in line["metrics"]):
+                metrics = tuple(map(EpochMetrics.from_dict, line["metrics"]))
+                self.curves[line["seed"]] = SeedCurve(line["status"], metrics, line["environment"])
+                if not all(0 <= (each.test_accuracy or 0) <= 1 for each in metrics):
                     raise ValueError("accuracy outside 0 to 1")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{self.file} is damaged ({error!r}); move it away to start again") from error

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,7 +16,7 @@ from verydeep.paper._recipes import Recipe
 from verydeep.paper.tables._rows import TableRow
 from verydeep.paper.tables._time_left import time_left
 from verydeep.paper.tables._training_order import Schedule, TableTask
-from verydeep.training import Interrupt, TrainConfig
+from verydeep.training import EpochMetrics, Interrupt, TrainConfig
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Tables:
         root: Path | None,
         interrupt: Interrupt,
         seconds: float | None,
-        epoch_done: Callable[[TableTask, dict[str, Any]], None],
+        epoch_done: Callable[[TableTask, EpochMetrics], None],
     ) -> None:
         """Train until nothing is left, the user interrupts or time is up.
 
@@ -85,11 +84,11 @@ class Tables:
                 taken[path], before[path] = task, self.schedule.epochs_trained(task)
                 return Job(self._job_config(task), path, task.epochs)
 
-            def epoch(job: Job, metrics: dict[str, Any]) -> None:
+            def epoch(job: Job, metrics: EpochMetrics) -> None:
                 task = taken[job.path]
                 result = self.schedule.results[task.row]
                 result.epoch(task.seed, metrics, read_json(job.path / "environment.json"))
-                if metrics["epoch"] > before[job.path]:
+                if metrics.epoch > before[job.path]:
                     epoch_done(task, metrics)
 
             workers = min(self.workers, len(waiting))

@@ -32,7 +32,7 @@ def epoch_seconds(result: TableResult) -> float | None:
     times = []
     for curve in result.curves.values():
         if len(curve.metrics) > first:
-            began = curve.metrics[first - 1]["seconds"] if first else 0.0
+            began = curve.metrics[first - 1].seconds if first else 0.0
             times.append((curve.seconds - began) / (len(curve.metrics) - first))
     return median(times) if times else None
 

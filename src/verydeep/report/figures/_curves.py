@@ -1,7 +1,8 @@
 """Training curves, one per run."""
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,6 +11,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from verydeep.errors import UserError, unknown
 from verydeep.report.figures._axes import add_legend, style_axes
 from verydeep.report.figures._theme import Theme, saved_figure
+from verydeep.training import EpochMetrics
 
 _LABELS = {
     "lr": "learning rate",
@@ -27,7 +29,7 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 def plot_curves(
-    curves: dict[str, list[dict[str, Any]]],
+    curves: Mapping[str, Sequence[EpochMetrics]],
     path: Path,
     metric: str = "train_loss",
     log: bool = True,
@@ -65,12 +67,13 @@ def _label_axes(axes: Axes, metric: str, log: bool) -> None:
     add_legend(axes)
 
 
-def _points(name: str, metrics: list[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
+def _points(name: str, metrics: Sequence[EpochMetrics], metric: str) -> list[tuple[int, float]]:
     """List epochs and values; a diverged epoch has no value and is left out."""
-    known = {key for line in metrics for key in line} - {"epoch"}
+    known = {key for line in metrics for key in line.to_dict()} - {"epoch"}
     if not known:
         raise UserError(f"{name}: no epoch is complete yet, so there is no curve to draw")
     if metric not in known | set(_LABELS):  # a network that diverged at once has no train_loss
         raise unknown(f"metric of {name}", metric, known)
-    points = [(line["epoch"], line[metric]) for line in metrics if line.get(metric) is not None]
-    return points or [(metrics[0]["epoch"], float("nan"))]
+    points = [(line.epoch, line.to_dict().get(metric)) for line in metrics]
+    found = [(epoch, value) for epoch, value in points if value is not None]
+    return found or [(metrics[0].epoch, math.nan)]

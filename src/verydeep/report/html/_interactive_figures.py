@@ -21,6 +21,7 @@ from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
+from verydeep.training import EpochMetrics
 
 _LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
@@ -96,14 +97,15 @@ def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
     }
 
 
-def training_charts(metrics: Sequence[dict[str, Any]]) -> dict[str, Chart]:
+def training_charts(metrics: Sequence[EpochMetrics]) -> dict[str, Chart]:
     """Draw loss and accuracy over epochs for every split that was evaluated."""
     names = {"": "during the epoch", "train_": "training set", "valid_": "validation set", "test_": "test set"}
-    epochs, charts = [line["epoch"] for line in metrics], {}
+    lines = [line.to_dict() for line in metrics]
+    epochs, charts = [line["epoch"] for line in lines], {}
     for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):
-        sets = [s for s in names if any(line.get(f"{s}{key}") is not None for line in metrics)]
+        sets = [s for s in names if any(line.get(f"{s}{key}") is not None for line in lines)]
         curves = [
-            Series(names[s], [line.get(f"{s}{key}") for line in metrics], number, number % 3)
+            Series(names[s], [line.get(f"{s}{key}") for line in lines], number, number % 3)
             for number, s in enumerate(sets)
         ]
         if curves:

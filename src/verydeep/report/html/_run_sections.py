@@ -47,19 +47,19 @@ def _subtitle(run: Run, info: RunInfo) -> str:
 
 def _describe_weights(run: Run) -> str:
     measured = run.measured
-    if not measured:
+    if measured is None:
         return ""
-    best = measured.get("valid_accuracy") is not None
+    best = measured.valid_accuracy is not None
     which = "with the best validation accuracy" if best else "of the last epoch"
-    return f"This page shows the weights {which}, epoch {measured['epoch']}."
+    return f"This page shows the weights {which}, epoch {measured.epoch}."
 
 
 def _key_figures(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     measured = run.measured
     found = [("status", info.status)]
     for key, name in (("test", "test accuracy"), ("valid", "validation accuracy"), ("train", "training accuracy")):
-        if measured.get(f"{key}_accuracy") is not None:
-            found.append((name, f"{measured[f'{key}_accuracy']:.2%}"))
+        if (accuracy := getattr(measured, f"{key}_accuracy", None)) is not None:
+            found.append((name, f"{accuracy:.2%}"))
     if info.depth:
         found.append(("depth", f"{info.depth} layers"))
     if info.parameters:
@@ -82,7 +82,7 @@ def reproduction_section(run: Run) -> dict[str, Any]:
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
-    if parent and (run.summary is None or run.summary["status"] != "pruned"):
+    if parent and (run.summary is None or run.summary.status != "pruned"):
         made += f" --fine-tune {run.config.epochs} --lr {run.config.optim.lr}"
     commands = (f"{made} --folder {name}", f"analyze {name}", f"report {name} -o report.html")
     return {

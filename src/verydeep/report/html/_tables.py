@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 
 from verydeep.analysis import Findings, PruneReport, Score
+from verydeep.training import EpochMetrics
 
 _MOST_ROWS = 200
 
 Table = tuple[list[str], list[list[str]]]  # headings, rows
 
 
-def epoch_table(metrics: Sequence[dict[str, Any]]) -> Table:
+def epoch_table(metrics: Sequence[EpochMetrics]) -> Table:
     """List the metrics of every epoch, or of 200 evenly spread ones if there are more."""
-    columns = [name for name in dict.fromkeys(key for line in metrics for key in line) if name != "seconds"]
-    places = np.linspace(0, len(metrics) - 1, min(_MOST_ROWS, len(metrics))).round().astype(int)
-    rows = [[_metric(name, metrics[place].get(name)) for name in columns] for place in places]
+    lines = [line.to_dict() for line in metrics]
+    columns = [name for name in dict.fromkeys(key for line in lines for key in line) if name != "seconds"]
+    places = np.linspace(0, len(lines) - 1, min(_MOST_ROWS, len(lines))).round().astype(int)
+    rows = [[_metric(name, lines[place].get(name)) for name in columns] for place in places]
     return [name.replace("_", " ") for name in columns], rows
 
 

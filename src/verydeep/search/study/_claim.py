@@ -1,6 +1,7 @@
 """What a worker does with a trial: claim it, report its epochs, and record its result or release it."""
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def _settings(study: Study, trial: int, attempt: FrozenTrial) -> Settings:
 def report_epoch(study: Study, claim: Claim, epoch: int, value: float | None) -> bool:
     """Add an epoch to a trial's curve; return whether successive halving ends the trial here."""
     with _lost_if_finished(claim):
-        reported = study.worst if value is None else value
+        reported = study.worst if value is None or not math.isfinite(value) else value
         study.store.storage.set_trial_intermediate_value(claim.trial_id, epoch, reported)
         return epoch > claim.reached and _is_halved(study, claim, epoch, reported)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, DataConfig, Dataset, load_dataset
@@ -13,9 +12,9 @@ from verydeep.errors import UserError
 from verydeep.lock import is_held
 from verydeep.search._config import SearchConfig
 from verydeep.search._space import Settings, with_settings
-from verydeep.training import Position, Run, TrainConfig, TrainingProgress, make_model, resume, train
+from verydeep.training import EpochMetrics, Position, Run, TrainConfig, TrainingProgress, make_model, resume, train
 
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[EpochMetrics], None]
 _POLL_EVERY = 0.2  # seconds between checks of a run that another process holds
 
 
@@ -116,10 +115,10 @@ class _ReportEpochs(TrainingProgress):
         for metrics in run.metrics:
             self.epoch(metrics)
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: EpochMetrics) -> None:
         try:
             self.watch(metrics)
         except Paused:
             # A run that has diverged or reached its last epoch ends by itself and records how.
-            if not self.position.diverged and metrics["epoch"] < self.run.config.epochs:
+            if not self.position.diverged and metrics.epoch < self.run.config.epochs:
                 raise

@@ -28,7 +28,7 @@ from verydeep.search.worker._trial import (
     train_trial,
     trial_config,
 )
-from verydeep.training import Interrupt, Interrupted, Run, interruptible
+from verydeep.training import EpochMetrics, Interrupt, Interrupted, Run, interruptible
 
 MOST_DEATHS = 10  # a trial that kills its workers this often without getting further would kill the next one too
 
@@ -78,9 +78,9 @@ def _train(
 ) -> None:
     """Train one trial until it has a result or is released."""
 
-    def watch(metrics: dict[str, Any]) -> None:
-        value = metrics.get(study.config.metric)
-        ends = study.store.with_retry(lambda: report_epoch(study, claim, metrics["epoch"], value))
+    def watch(metrics: EpochMetrics) -> None:
+        value = getattr(metrics, study.config.metric)
+        ends = study.store.with_retry(lambda: report_epoch(study, claim, metrics.epoch, value))
         if ends or _is_used(study, budget):
             raise Paused("pruned" if ends else "")
 
@@ -130,13 +130,13 @@ def _result(
             raise
         return _described(Run.load(path), "pruned")
     assert run.summary is not None
-    return _described(run, run.summary["status"])
+    return _described(run, run.summary.status)
 
 
 def _described(run: Run, status: str) -> dict[str, Any]:
     curve = run.metrics
-    seconds = curve[-1]["seconds"] if curve else 0.0
-    return {"status": status, "epochs": len(curve), "seconds": seconds, "run": str(run.path), "curve": curve}
+    seconds, lines = curve[-1].seconds if curve else 0.0, [line.to_dict() for line in curve]
+    return {"status": status, "epochs": len(curve), "seconds": seconds, "run": str(run.path), "curve": lines}
 
 
 def _failed(reason: str) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from verydeep.files import write_atomic
 from verydeep.models import MLPConfig, Network, save_weights
 from verydeep.training._config import ModelConfig, TrainConfig
+from verydeep.training.run._metrics import EpochMetrics, RunSummary
 from verydeep.training.run._run import Run, require_free_folder
 
 
-def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: dict[str, Any]) -> Run:
+def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: EpochMetrics) -> Run:
     """Create a run for a network made from another run's; it can be evaluated, analysed and exported like any other.
 
     Args:
@@ -18,7 +18,7 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
         path: The new folder, which must not exist or be empty.
         model: The network.
         status: What was done, such as "pruned".
-        metrics: What was measured: loss, accuracy, test_accuracy, ...
+        metrics: What was measured, as epoch 0.
     """
     path = Path(path)
     require_free_folder(path)
@@ -29,11 +29,10 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
     metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
     run = Run.create(path, derived_config(parent.config, model), model, metadata)
     save_weights(model, path / "model.safetensors")
-    line = {"epoch": 0, "lr": 0.0, **metrics, "seconds": 0.0}
-    run.append(line)
+    run.append(metrics)
     run.log(f"{status} from {parent.path}")
     parameters = sum(p.numel() for p in model.parameters())
-    run.finish({"status": status, "epochs": 0, "parameters": parameters, "last": line, "best": None})
+    run.finish(RunSummary(status, epochs=0, last=metrics, best=None, parameters=parameters))
     return run
 
 

@@ -1,5 +1,6 @@
 """All runs below a folder, for a table; broken runs are listed with their problem."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,7 @@ def _info(path: Path, name: str) -> RunInfo:
 
 def _status(run: Run) -> str:
     if run.summary is not None:
-        return str(run.summary["status"])
+        return run.summary.status
     if is_held(run.path / "lock"):
         return "training"
     events = run.path / "events.log"
@@ -115,14 +116,16 @@ def _size(run: Run) -> dict[str, Any]:
 
 def _progress(run: Run) -> dict[str, Any]:
     metrics, measured = run.metrics, run.measured
-    last = metrics[-1] if metrics else {}
+    if not metrics:
+        return {"epochs": run.config.epochs}
+    last = metrics[-1]
     return {
-        "epochs_done": last.get("epoch", 0),
+        "epochs_done": last.epoch,
         "epochs": run.config.epochs,
-        "loss": last.get("loss"),
-        "valid_accuracy": measured.get("valid_accuracy"),
-        "test_accuracy": measured.get("test_accuracy"),
-        "seconds": float(last.get("seconds", 0)),
+        "loss": last.loss if last.loss is not None and math.isfinite(last.loss) else None,
+        "valid_accuracy": None if measured is None else measured.valid_accuracy,
+        "test_accuracy": None if measured is None else measured.test_accuracy,
+        "seconds": float(last.seconds),
     }
 
 

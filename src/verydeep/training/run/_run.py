@@ -11,7 +11,6 @@ events.log         when it was started, interrupted, resumed and finished
 """
 
 import json
-import math
 import os
 from datetime import datetime
 from functools import cached_property
@@ -27,6 +26,7 @@ from verydeep.files import cannot_write, make_folder, partial_files, read_json, 
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._environment import environment
+from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 
 FORMAT = 1
 
@@ -82,38 +82,41 @@ class Run:
         return list(self.metadata.get("own") or ())
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
-        """One dictionary per completed epoch; a last line that a crash cut short is left out."""
+    def metrics(self) -> list[EpochMetrics]:
+        """The metrics of every completed epoch; a last line that a crash cut short is left out."""
         file = self.path / "metrics.jsonl"
         lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
         return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
 
-    def _parse(self, line: str, number: int) -> dict[str, Any]:
+    def _parse(self, line: str, number: int) -> EpochMetrics:
         try:
-            return dict(json.loads(line))
+            return EpochMetrics.from_dict(dict(json.loads(line)))
         except (ValueError, TypeError) as error:
-            raise UserError(f"{self.path / 'metrics.jsonl'} line {number} is damaged; repair or remove it") from error
+            why = f": {error}" if isinstance(error, UserError) else ""
+            file = self.path / "metrics.jsonl"
+            raise UserError(f"{file} line {number} is damaged{why}; repair or remove it") from error
 
     @property
-    def measured(self) -> dict[str, Any]:
-        """Metrics of the saved weights: the best epoch on validation data, or the last; empty if there is none."""
+    def measured(self) -> EpochMetrics | None:
+        """Metrics of the saved weights: the best epoch on validation data, or the last; None if there is none."""
         metrics, summary = self.metrics, self.summary
-        if summary is not None and summary["status"] == "diverged":
+        if summary is not None and summary.status == "diverged":
             metrics = metrics[:-1]  # the weights of a diverged epoch are not saved
-        elif summary is not None and summary["best"] is not None:
-            return dict(summary["best"])
-        return best_line(metrics) or (metrics[-1] if metrics else {})
+        elif summary is not None and summary.best is not None:
+            return summary.best
+        return best_epoch(metrics) or (metrics[-1] if metrics else None)
 
     @property
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> RunSummary | None:
         """How the run ended, or None if it has not."""
         file = self.path / "summary.json"
         if not file.exists():
             return None
-        summary = read_json(file)
-        if not {"status", "epochs", "last", "best"} <= summary.keys():
-            raise UserError(f"{file} is damaged; remove it, then: verydeep train --resume {self.path}")
-        return summary
+        values = read_json(file)
+        try:
+            return RunSummary.from_dict(values)
+        except UserError as error:
+            raise UserError(f"{file} is damaged ({error}); remove it, then resume the run") from error
 
     @property
     def is_network(self) -> bool:
@@ -131,15 +134,15 @@ class Run:
             raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
         return from_pretrained(self.path)
 
-    def append(self, metrics: dict[str, Any]) -> None:
+    def append(self, metrics: EpochMetrics) -> None:
         """Add an epoch to metrics.jsonl."""
-        self._append("metrics.jsonl", json.dumps(metrics) + "\n")
+        self._append("metrics.jsonl", json.dumps(metrics.to_dict()) + "\n")
 
     def truncate_metrics(self, epochs: int) -> None:
         """Drop the metrics of epochs that will be trained again, because the checkpoint is older."""
         saved = self.metrics[:epochs]
         if (self.path / "metrics.jsonl").exists():
-            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in saved))
+            write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(line.to_dict()) + "\n" for line in saved))
 
     def remove_partial_files(self) -> None:
         """Remove files that a killed process left incomplete."""
@@ -154,9 +157,9 @@ class Run:
         """Record the versions and the machine."""
         write_atomic(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
-    def finish(self, summary: dict[str, Any]) -> None:
+    def finish(self, summary: RunSummary) -> None:
         """Record how the run ended."""
-        write_atomic(self.path / "summary.json", json.dumps(summary, indent=1) + "\n")
+        write_atomic(self.path / "summary.json", json.dumps(summary.to_dict(), indent=1) + "\n")
 
     def _append(self, name: str, line: str) -> None:
         try:
@@ -201,13 +204,3 @@ def require_free_folder(path: Path) -> None:
         taken = path.exists()
     if taken:
         raise UserError(f"{path} exists already; choose another with --folder, or continue it with --resume {path}")
-
-
-def best_line(metrics: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The epoch with the highest validation accuracy, ties broken by loss; None without validation data."""
-    lines = [line for line in metrics if line.get("valid_accuracy") is not None]
-    return max(lines, key=lambda line: (line["valid_accuracy"], -_number(line.get("valid_loss"))), default=None)
-
-
-def _number(loss: float | None) -> float:
-    return math.inf if loss is None else loss

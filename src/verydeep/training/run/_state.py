@@ -1,13 +1,14 @@
 """Where a training run stands, in memory and on disk."""
 
 import time
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn
 
 from verydeep.models import save_weights
 from verydeep.training.run._checkpoint import load_checkpoint, save_checkpoint
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 from verydeep.training.step._average import WeightAverage, averaged_weights
 from verydeep.training.step._loss import TrainingLoss
@@ -53,7 +54,7 @@ class RunState:
             return "stopped early"
         return None
 
-    def finish_epoch(self, metrics: dict[str, Any], has_validation: bool) -> None:
+    def finish_epoch(self, metrics: EpochMetrics, has_validation: bool) -> None:
         """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
         position = self.position
         position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
@@ -101,13 +102,15 @@ class RunState:
         self.position.seconds += now - self._counted
         self._counted = now
 
-    def _is_best(self, metrics: dict[str, Any]) -> bool:
+    def _is_best(self, metrics: EpochMetrics) -> bool:
         """Whether no earlier epoch was more accurate on validation data, or as accurate with a loss as low."""
-        position, accuracy, loss = self.position, metrics.get("valid_accuracy", -1.0), metrics.get("valid_loss")
+        position, accuracy, loss = self.position, metrics.valid_accuracy, metrics.valid_loss
+        if accuracy is None or loss is None:
+            return False
         if accuracy > position.best:
             position.best, position.best_epoch, position.best_loss = accuracy, position.epoch, loss
             return True
-        if accuracy == position.best and loss is not None and loss < (position.best_loss or 0.0):
+        if accuracy == position.best and loss < (position.best_loss or 0.0):
             position.best_loss = loss
             return True
         return False

@@ -67,13 +67,20 @@ class Seeds:
     def finish(self, failed: dict[int, str]) -> None:
         """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
         runs = {seed: run for seed, run in self.runs.items() if run.summary is not None}
-        statuses = {seed: str((run.summary or {})["status"]) for seed, run in runs.items()}
+        statuses = {seed: run.summary.status for seed, run in runs.items() if run.summary is not None}
         statuses |= dict.fromkeys(failed, "failed")
         measured = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
-        lines = measured.values()
-        measure = next((name for name in _MEASURES if measured and all(name in line for line in lines)), None)
-        values = {seed: line[measure] for seed, line in measured.items()} if measure else {}
-        seeds = [{"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)]
+        measure, values = None, dict[int, float]()
+        for name in _MEASURES:
+            found = {seed: getattr(line, name, None) for seed, line in measured.items()}
+            values = {seed: value for seed, value in found.items() if value is not None}
+            if values and len(values) == len(found):
+                measure = name
+                break
+            values = {}
+        seeds: list[dict[str, Any]] = [
+            {"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)
+        ]
         for line in seeds:
             if line["seed"] in failed:
                 line["problem"] = failed[line["seed"]]

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from verydeep.training._progress import clock, describe
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 from verydeep.training.seeds._seeds_folder import Seeds
 
@@ -74,20 +75,19 @@ class SeedsTable(SeedsProgress):
         from rich.markup import escape
 
         metrics = run.metrics if run else []
-        line = metrics[-1] if metrics else {}
+        line = metrics[-1] if metrics else EpochMetrics(0)
         if run and run.summary:
-            status = run.summary["status"]
+            status = run.summary.status
         elif run and status == "waiting":
             status = "saved"
-        accuracies = [line.get(f"{name}accuracy") for name in ("", "valid_", "test_")]
-        loss = line.get("loss")
+        accuracies = (line.accuracy, line.valid_accuracy, line.test_accuracy)
         return [
             str(seed),
             escape(status),
             f"{len(metrics)}/{self.seeds.config.epochs}",
-            "" if loss is None else f"{loss:.4g}",
+            "" if line.loss is None else f"{line.loss:.4g}",
             *("" if share is None else f"{share:.2%}" for share in accuracies),
-            clock(line.get("seconds", 0)),
+            clock(line.seconds),
         ]
 
 

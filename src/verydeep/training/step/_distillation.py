@@ -96,7 +96,7 @@ def load_teacher(config: TrainConfig, classes: int) -> Network:
     path = config.distill.teacher
     assert path is not None
     run = Run.load(path)
-    if run.summary is not None and run.summary["status"] == "diverged":
+    if run.summary is not None and run.summary.status == "diverged":
         raise UserError(f"distill.teacher: {path} diverged; choose another run, or train it again at a lower rate")
     if run.summary is None:
         raise UserError(f"distill.teacher: {path} has not finished; train it first: verydeep train --resume {path}")

@@ -1,0 +1,139 @@
+"""What a run measured: the metrics of one epoch, and how the run ended; both as JSON and back."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from verydeep.errors import UserError
+
+Extra = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EpochMetrics:
+    """What was measured in one epoch; one line of metrics.jsonl.
+
+    What was not measured is None. A loss that is not a finite number, as of an epoch that diverged, is infinite.
+
+    Attributes:
+        epoch: The number of the epoch, counted from 1; 0 for a network that was not trained.
+        lr: The learning rate of the last step.
+        loss: Mean loss of the training batches during the epoch, while the weights changed.
+        accuracy: Accuracy on the same batches.
+        train_loss: Mean loss on the training set after the epoch; measured with `TrainConfig.evaluate_train`.
+        train_accuracy: Accuracy on the training set after the epoch.
+        valid_loss: Mean loss on the validation set.
+        valid_accuracy: Accuracy on the validation set.
+        test_loss: Mean loss on the test set; measured with `TrainConfig.evaluate_test`.
+        test_accuracy: Accuracy on the test set.
+        seconds: Training time from the beginning of the run.
+        extra: Further entries of the line, by name; verydeep itself writes none, and keeps those it finds.
+
+    Example:
+        >>> from verydeep.training import EpochMetrics
+        >>> line = EpochMetrics(epoch=3, lr=0.1, loss=0.25, accuracy=0.9)
+        >>> line.accuracy, line.test_accuracy
+        (0.9, None)
+    """
+
+    epoch: int
+    lr: float = 0.0
+    loss: float | None = None
+    accuracy: float | None = None
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    valid_loss: float | None = None
+    valid_accuracy: float | None = None
+    test_loss: float | None = None
+    test_accuracy: float | None = None
+    seconds: float = 0.0
+    extra: Extra = field(default_factory=dict, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line as it is stored: without what was not measured, and with None for an infinite loss."""
+        values = {name: getattr(self, name) for name in _NUMBERS}
+        return {name: _finite(value) for name, value in values.items() if value is not None} | dict(self.extra)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "EpochMetrics":
+        """The reverse of `to_dict`; raises a `UserError` if an entry has the wrong type."""
+        numbers = {name: _number(name, values[name]) for name in _NUMBERS if name in values}
+        if type(numbers.get("epoch")) is not int:
+            raise UserError("'epoch' is not a whole number")
+        return cls(**numbers, extra={name: value for name, value in values.items() if name not in _NUMBERS})
+
+
+_NUMBERS = tuple(each.name for each in fields(EpochMetrics) if each.name != "extra")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended; the content of summary.json.
+
+    Attributes:
+        status: `finished`, `stopped early` (`TrainConfig.patience`), `diverged`, or `pruned` from another run.
+        epochs: Epochs completed.
+        last: The metrics of the last epoch.
+        best: The metrics of the epoch with the highest validation accuracy; None without validation data.
+        parameters: The number of parameters of the network.
+
+    Example:
+        >>> from verydeep.training import RunSummary
+        >>> RunSummary("finished", epochs=10, last=None, best=None).status
+        'finished'
+    """
+
+    status: str
+    epochs: int
+    last: EpochMetrics | None
+    best: EpochMetrics | None
+    parameters: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as it is stored."""
+        return {
+            "status": self.status,
+            "epochs": self.epochs,
+            "parameters": self.parameters,
+            "last": {} if self.last is None else self.last.to_dict(),
+            "best": None if self.best is None else self.best.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunSummary":
+        """The reverse of `to_dict`; further entries are ignored, and a `UserError` is raised for a wrong one."""
+        status, epochs, parameters = (values.get(name) for name in ("status", "epochs", "parameters"))
+        if not isinstance(status, str) or type(epochs) is not int or type(parameters) not in (int, type(None)):
+            raise UserError("'status', 'epochs' or 'parameters' is missing or has the wrong type")
+        last, best = (_read_line(name, values) for name in ("last", "best"))
+        return cls(status, epochs, last, best, parameters)
+
+
+def best_epoch(metrics: Sequence[EpochMetrics]) -> EpochMetrics | None:
+    """The epoch with the highest validation accuracy, ties broken by loss; None without validation data."""
+    lines = [line for line in metrics if line.valid_accuracy is not None]
+    return max(lines, key=lambda line: (line.valid_accuracy, -_or_infinite(line.valid_loss)), default=None)
+
+
+def _or_infinite(loss: float | None) -> float:
+    return math.inf if loss is None else loss
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(name: str, value: object) -> Any:  # noqa: ANN401 - an int stays one, for the epoch
+    if value is None:
+        return math.inf
+    if not (type(value) is int or type(value) is float):
+        raise UserError(f"'{name}' is not a number")
+    return value if math.isfinite(value) else math.inf
+
+
+def _read_line(name: str, values: Mapping[str, Any]) -> EpochMetrics | None:
+    line = values.get(name)
+    if name not in values or not isinstance(line, dict | None):
+        raise UserError(f"'{name}' is missing or has the wrong type")
+    return EpochMetrics.from_dict(line) if line else None
