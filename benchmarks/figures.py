@@ -49,7 +49,7 @@ def draw(found: dict[str, Findings]) -> None:
             assert f.usage is not None
             short = NETWORKS[name].removeprefix("figures-")
             classes = [f.routing.classes[number] for number in CLASSES[name]]
-            plot_routing(f.routing, RESULTS / f"figure3-{short}.{suffix}", classes)
+            plot_routing(f.routing, RESULTS / f"figure3-{short}.{suffix}", classes=classes)
             plot_depth_usage(f.usage, RESULTS / f"usage-{short}.{suffix}")
             plot_signal_flow(f.flow, RESULTS / f"flow-{short}.{suffix}")
 

@@ -22,7 +22,7 @@ def words(path: Path) -> list[str]:
 
 
 def test_few_classes_are_named_and_counted(tmp_path: Path) -> None:
-    plot_confusion(made_up(10), tmp_path / "a.svg", "digits")
+    plot_confusion(made_up(10), tmp_path / "a.svg", title="digits")
     found = words(tmp_path / "a.svg")
     assert found.count("class 3") == 2  # its row and its column
     assert found.count("50") == 10
@@ -55,7 +55,7 @@ def test_the_right_answers_are_the_brightest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["$x^", "<&>", "面", "[bold]", "a\nb"])
 def test_names_are_drawn_as_they_are(tmp_path: Path, name: str) -> None:
     confusion = Confusion((name, "other"), torch.ones(2, 2, dtype=torch.int64), 0.1)
-    figure = plot_confusion(confusion, tmp_path / "a.svg", name)
+    figure = plot_confusion(confusion, tmp_path / "a.svg", title=name)
     texts = [figure.axes[0].title, figure.axes[0].get_xticklabels()[0], figure.axes[0].get_yticklabels()[0]]
     assert [text.get_text() for text in texts] == [name] * 3
     assert not any(text.get_parse_math() for text in texts)

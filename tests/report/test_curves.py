@@ -21,7 +21,7 @@ def test_every_curve_is_drawn_under_its_name(tmp_path: Path) -> None:
 
 def test_equal_curves_give_equal_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        plot_curves({"highway": HIGHWAY}, tmp_path / f"{name}.svg", "train_accuracy", log=False)
+        plot_curves({"highway": HIGHWAY}, tmp_path / f"{name}.svg", metric="train_accuracy", log=False)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_drawn_is_refused(
     tmp_path: Path, metrics: list[EpochMetrics], metric: str, name: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
-        plot_curves({"highway": metrics}, tmp_path / name, metric)
+        plot_curves({"highway": metrics}, tmp_path / name, metric=metric)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -112,7 +112,7 @@ def test_figure_3_shows_the_first_class_and_the_most_different_one(tmp_path: Pat
 
 
 def test_only_differences_that_may_be_noise_are_veiled(tmp_path: Path) -> None:
-    axes = report.plot_routing(made_up.routing(), tmp_path / "a.png", ["cat"]).axes[0]
+    axes = report.plot_routing(made_up.routing(), tmp_path / "a.png", classes=["cat"]).axes[0]
     veil = np.isfinite(np.ma.filled(axes.images[1].get_array().astype(float), np.nan))  # type: ignore[union-attr]
     assert not veil[:, 0].any()
     assert veil[:, 1:].all()
@@ -120,9 +120,9 @@ def test_only_differences_that_may_be_noise_are_veiled(tmp_path: Path) -> None:
 
 def test_classes_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown class 'cta'; did you mean 'cat'"):
-        report.plot_routing(made_up.routing(), tmp_path / "a.png", ["cta"])
+        report.plot_routing(made_up.routing(), tmp_path / "a.png", classes=["cta"])
     with pytest.raises(UserError, match="from 1 to 8"):
-        report.plot_routing(made_up.routing(), tmp_path / "a.png", [])
+        report.plot_routing(made_up.routing(), tmp_path / "a.png", classes=[])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,7 +140,7 @@ def test_classes_are_ordered_by_their_tree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", ["error", "loss"])
 def test_figure_4_is_the_study_with_the_whole_network_dashed(tmp_path: Path, metric: Any) -> None:
     found = made_up.lesions()
-    axes = report.plot_lesions(found, tmp_path / "a.png", metric, log=True).axes[0]
+    axes = report.plot_lesions(found, tmp_path / "a.png", metric=metric, log=True).axes[0]
     curve, baseline = axes.get_lines()
     np.testing.assert_array_equal(points(curve)[:, 0], range(1, 7))
     np.testing.assert_array_equal(points(curve)[:, 1], getattr(found, metric))
@@ -194,7 +194,7 @@ def test_an_unknown_theme_or_suffix_leaves_nothing(tmp_path: Path) -> None:
 
 def test_settings_are_drawn_over_their_gate_bias_and_over_the_open_layers(tmp_path: Path) -> None:
     settings = {100: [(0.0, 0.5)], 10: [(0.0, 0.25), (-2.0, 0.125)]}
-    left, right = report.plot_gate_bias(settings, tmp_path / "gate-bias.png", epochs=2).axes
+    left, right = report.plot_gate_bias(settings, 2, tmp_path / "gate-bias.png").axes
     over_bias, over_open = ([np.asarray(each.get_offsets()) for each in axes.collections] for axes in (left, right))
     assert np.array_equal(over_bias[0], [(0.0, 0.25), (-2.0, 0.125)])
     assert over_open[0][:, 0] == pytest.approx([5.0, 1.192], rel=1e-3)

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
     title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
     write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
-        plot_confusion(found, folder / f"confusion.{suffix}", printable(title))
+        plot_confusion(found, folder / f"confusion.{suffix}", title=printable(title))
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:

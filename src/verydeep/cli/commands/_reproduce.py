@@ -156,7 +156,7 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
     for suffix in ("png", "svg"):
         plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
     epochs = study.protocol.stages[0].epochs
-    plot_gate_bias(gate_biases(found, epochs), study.results / "gate-bias.png", epochs)
+    plot_gate_bias(gate_biases(found, epochs), epochs, study.results / "gate-bias.png")
     left = sum(epochs_left(result.trials, study.protocol) for result in found)
     values = {"ratio_at_100_layers": loss_ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
     write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")

@@ -1,28 +1,26 @@
 """The benchmark figure: relative time of competitors, and time per layer and memory against depth."""
 
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 _NAMES = {"eager": "eager PyTorch", "compiled": "torch.compile", "jax": "JAX"}
 
 
-def plot_bench(results: dict[str, dict[str, Any]], path: Path, theme: Theme = "light") -> Figure:
+def plot_bench(results: dict[str, dict[str, Any]], path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
     """Draw results of `verydeep bench`.
 
     Args:
         results: The results by name.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     rows = {name: result["times"] for name, result in results.items() if "times" in result}
     depths = sorted((row for row in results.values() if "us_per_layer" in row), key=lambda row: row["depth"])
-    with saved_figure(path, 11, 4 + 0.22 * len(rows), theme) as (figure, palette):
+    with themed_figure(path, 11, 4 + 0.22 * len(rows), theme) as (figure, palette):
         grid = figure.add_gridspec(2, 2, width_ratios=(2, 1))
         _ratios(figure.add_subplot(grid[:, 0]), rows, palette)
         _against_depth(figure.add_subplot(grid[0, 1]), depths, "us_per_layer", "microseconds per layer", palette)

@@ -1,13 +1,10 @@
 """The confusion matrix as a heat map."""
 
-from pathlib import Path
-
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from verydeep.report.figures._theme import Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
 from verydeep.training import Confusion
 
 _MOST_WITH_COUNTS = 25  # classes; with more, the counts would be too small to read
@@ -15,12 +12,14 @@ _MOST_WITH_NAMES = 150  # classes; with more, the names would be too small to re
 _SHORT_NAME = 3  # characters that fit under a column without rotation
 
 
-def plot_confusion(confusion: Confusion, path: Path, title: str = "", theme: Theme = "light") -> Figure:
+def plot_confusion(
+    confusion: Confusion, path: FigurePath = None, *, title: str = "", theme: Theme = "light"
+) -> ThemedFigure:
     """Draw which classes a network confuses; rows are coloured by shares, so that rare classes are visible, too.
 
     Args:
         confusion: The confusion matrix.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         title: The title above it.
         theme: Colours for a light or a dark background.
     """
@@ -29,7 +28,7 @@ def plot_confusion(confusion: Confusion, path: Path, title: str = "", theme: The
     side = min(max(0.45 * classes, 3.5), 14.0)
     # cividis is perceptually uniform and suits every kind of colour blindness; the power makes rare mistakes visible
     scale = PowerNorm(0.4, 0, 1)
-    with saved_figure(path, side + 2, side + 1, theme) as (figure, _):
+    with themed_figure(path, side + 2, side + 1, theme) as (figure, _):
         axes = figure.add_subplot()
         image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
         _name_classes(axes, confusion.classes, side)

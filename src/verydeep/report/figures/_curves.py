@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError, unknown
 from verydeep.report.figures._axes import add_legend, style_axes
-from verydeep.report.figures._theme import Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
 from verydeep.training import EpochMetrics
 
 _LABELS = {
@@ -30,22 +28,23 @@ _STYLES = ("-", "--", ":", "-.")
 
 def plot_curves(
     curves: Mapping[str, Sequence[EpochMetrics]],
-    path: Path,
+    path: FigurePath = None,
+    *,
     metric: str = "train_loss",
     log: bool = True,
     theme: Theme = "light",
-) -> Figure:
+) -> ThemedFigure:
     """Draw one metric of several runs over epochs.
 
     Args:
         curves: The name of each run, and its metrics (`Run.metrics`).
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         metric: The metric to draw.
         log: Whether its axis is logarithmic.
         theme: Colours for a light or a dark background.
     """
     points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
-    with saved_figure(path, 7, 4.5, theme) as (figure, palette):
+    with themed_figure(path, 7, 4.5, theme) as (figure, palette):
         axes = figure.add_subplot()
         for number, (name, found) in enumerate(points.items()):
             style = _STYLES[number // len(palette.colours) % len(_STYLES)]

@@ -1,31 +1,33 @@
 """The paper's Figure 1, training curves of the best settings, and the loss of every setting against its gate bias."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from verydeep.report.figures._axes import style_axes
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 _MARKERS = "osD^v*"
 
 
 def plot_fig1(
-    best: Mapping[str, Sequence[float]], mean: Mapping[str, Sequence[float]], path: Path, theme: Theme = "light"
-) -> Figure:
+    best: Mapping[str, Sequence[float]],
+    mean: Mapping[str, Sequence[float]],
+    path: FigurePath = None,
+    *,
+    theme: Theme = "light",
+) -> ThemedFigure:
     """Draw training loss over epochs on a logarithmic axis.
 
     Args:
         best: The curve of each network's best run, by a name such as `highway-50`; drawn on the left.
         mean: The mean over its ten best runs; drawn on the right.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
-    with saved_figure(path, 10, 4.5, theme) as (figure, palette):
+    with themed_figure(path, 10, 4.5, theme) as (figure, palette):
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, curves, title in ((left, best, "best of the search"), (right, mean, "mean of the ten best")):
             _draw(axes, curves, palette)
@@ -50,17 +52,21 @@ def _draw(axes: Axes, curves: Mapping[str, Sequence[float]], palette: Palette) -
 
 
 def plot_gate_bias(
-    settings: Mapping[int, Sequence[tuple[float, float]]], path: Path, epochs: int, theme: Theme = "light"
-) -> Figure:
+    settings: Mapping[int, Sequence[tuple[float, float]]],
+    epochs: int,
+    path: FigurePath = None,
+    *,
+    theme: Theme = "light",
+) -> ThemedFigure:
     """Draw the loss of every setting twice: against the gate bias, and against depth times its sigmoid.
 
     Args:
         settings: By depth, the gate bias and the training loss of every setting that did not diverge.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         epochs: The number of epochs after which the loss was measured.
         theme: Colours for a light or a dark background.
     """
-    with saved_figure(path, 10, 4.2, theme) as (figure, palette):
+    with themed_figure(path, 10, 4.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2, sharey=True)
         for number, (depth, points) in enumerate(sorted(settings.items())):
             bias, loss = np.array(points, dtype=float).reshape(-1, 2).T

@@ -1,17 +1,15 @@
 """Transform gates, as in the paper's Figure 2, and the gates of feature maps at every position."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, Normalize, PowerNorm
-from matplotlib.figure import Figure
 
 from verydeep.analysis import GateStatistics
 from verydeep.errors import UserError
 from verydeep.report.figures._axes import Array, add_colour_bar, draw_heat_map, layer_grid, with_names
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 GATE_TICKS = (0, 0.05, 0.2, 0.5, 1)
 _TITLES = ("transform gate biases", "mean transform gate outputs", "transform gate outputs, one sample",
@@ -20,8 +18,8 @@ _MOST_LAYERS, _MOST_MAPS = 12, 10  # in the figure of feature maps
 
 
 def plot_gates(
-    gates: GateStatistics | Sequence[tuple[str, GateStatistics]], path: Path, theme: Theme = "light"
-) -> Figure:
+    gates: GateStatistics | Sequence[tuple[str, GateStatistics]], path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw Figure 2: biases, mean gate outputs, and the gate and block outputs of one sample, layers by blocks.
 
     Biases are coloured around their initial value, if they all had the same. Feature maps are averaged over positions;
@@ -29,11 +27,11 @@ def plot_gates(
 
     Args:
         gates: The statistics of one network, or of several with their names; each gets a row.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     networks = with_names(gates)
-    with saved_figure(path, 13, 0.4 + 4.6 * len(networks), theme) as (figure, palette):
+    with themed_figure(path, 13, 0.4 + 4.6 * len(networks), theme) as (figure, palette):
         panels = figure.subplots(len(networks), 4, squeeze=False)
         for row, (name, found) in zip(panels, networks, strict=True):
             _draw_network(list(row), found, palette)
@@ -90,14 +88,14 @@ def has_feature_maps(gates: GateStatistics) -> bool:
     return any(sample.ndim == 3 for sample in gates.sample_gates)
 
 
-def plot_feature_gates(gates: GateStatistics, path: Path, theme: Theme = "light") -> Figure:
+def plot_feature_gates(gates: GateStatistics, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
     """Draw where in the image the gates of one sample are open, with a row per layer and a square per feature map.
 
     If there are many layers, an evenly spread selection is drawn; if there are many feature maps, those that vary most.
 
     Args:
         gates: The statistics of a network with feature maps.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     maps = {number: sample for number, sample in enumerate(gates.sample_gates) if sample.ndim == 3}
@@ -105,7 +103,7 @@ def plot_feature_gates(gates: GateStatistics, path: Path, theme: Theme = "light"
         raise UserError("this network has no convolutional highway layers, so its gates have no positions")
     chosen = [list(maps)[round(i)] for i in np.linspace(0, len(maps) - 1, min(_MOST_LAYERS, len(maps)))]
     columns = min(_MOST_MAPS, max(len(maps[layer]) for layer in chosen))
-    with saved_figure(path, 1.4 + 1.0 * columns, 1.0 + 1.05 * len(chosen), theme) as (figure, palette):
+    with themed_figure(path, 1.4 + 1.0 * columns, 1.0 + 1.05 * len(chosen), theme) as (figure, palette):
         panels = figure.subplots(len(chosen), columns, squeeze=False)
         for row, layer in zip(panels, chosen, strict=True):
             _draw_maps(list(row), maps[layer], palette)

@@ -1,13 +1,11 @@
 """The cost of closing layers: one at a time, as in the paper's Figure 4, in pairs, and one after another."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.analysis import DepthUsage, LesionStudy, PairLesion
@@ -21,7 +19,7 @@ from verydeep.report.figures._axes import (
     with_names,
 )
 from verydeep.report.figures._gates import largest_deviation
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 Metric = Literal["error", "loss"]
 _LABELS = {"error": "error", "loss": "mean cross-entropy"}
@@ -36,22 +34,23 @@ def split_name(split: str) -> str:
 
 def plot_lesions(
     lesions: LesionStudy | Sequence[tuple[str, LesionStudy]],
-    path: Path,
+    path: FigurePath = None,
+    *,
     metric: Metric = "error",
     log: bool = False,
     theme: Theme = "light",
-) -> Figure:
+) -> ThemedFigure:
     """Draw Figure 4: performance against the lesioned layer, and dashed, the performance of the whole network.
 
     Args:
         lesions: The study of one network, or of several with their names; each gets a panel.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         metric: The metric to draw.
         log: Whether its axis is logarithmic.
         theme: Colours for a light or a dark background.
     """
     networks = with_names(lesions)
-    with saved_figure(path, 1.2 + 5.0 * len(networks), 4.0, theme) as (figure, palette):
+    with themed_figure(path, 1.2 + 5.0 * len(networks), 4.0, theme) as (figure, palette):
         panels = figure.subplots(1, len(networks), squeeze=False)[0]
         for axes, (name, study) in zip(panels, networks, strict=True):
             _draw_study(axes, study, metric, palette)
@@ -82,12 +81,14 @@ def _scale(axes: Axes, metric: Metric, log: bool) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1))
 
 
-def plot_pair_lesions(pairs: PairLesion, path: Path, metric: Metric = "error", theme: Theme = "light") -> Figure:
+def plot_pair_lesions(
+    pairs: PairLesion, path: FigurePath = None, *, metric: Metric = "error", theme: Theme = "light"
+) -> ThemedFigure:
     """Draw the cost of closing two layers together, and how much that exceeds the sum of closing each alone.
 
     Args:
         pairs: The study of pairs.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         metric: The metric to draw.
         theme: Colours for a light or a dark background.
     """
@@ -95,7 +96,7 @@ def plot_pair_lesions(pairs: PairLesion, path: Path, metric: Metric = "error", t
     more = interaction(values, getattr(pairs.baseline, metric))
     percent = PercentFormatter(1) if metric == "error" else None
     where = split_name(pairs.split)
-    with saved_figure(path, 10.5, 6.2, theme) as (figure, palette):
+    with themed_figure(path, 10.5, 6.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2)
         image = draw_heat_map(left, values, palette, Normalize(), palette.sequential)
         add_colour_bar(left, image, f"{_LABELS[metric]}, {where}", style=percent)
@@ -116,17 +117,17 @@ def interaction(values: Array, baseline: float) -> Array:
     return more
 
 
-def plot_depth_usage(usage: DepthUsage, path: Path, theme: Theme = "light") -> Figure:
+def plot_depth_usage(usage: DepthUsage, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
     """Draw accuracy against the number of layers kept, the tolerance, and the fewest layers within it.
 
     Args:
         usage: The result.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
     remaining = total - np.arange(len(accuracy))
-    with saved_figure(path, 7.5, 5, theme) as (figure, palette):
+    with themed_figure(path, 7.5, 5, theme) as (figure, palette):
         axes, strip = figure.subplots(2, 1, height_ratios=(10, 1))
         axes.plot(
             remaining, accuracy, color=palette.colours[0], marker="o" if total <= _MOST_MARKERS else "", markersize=4

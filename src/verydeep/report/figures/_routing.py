@@ -2,32 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, ListedColormap
-from matplotlib.figure import Figure
 
 from verydeep.analysis import NOISE, ClassRouting, is_significant
 from verydeep.errors import UserError, unknown
 from verydeep.report.figures._axes import Array, add_colour_bar, draw_heat_map, layer_grid
 from verydeep.report.figures._gates import largest_deviation
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 _MOST_CLASSES = 8  # columns that fit
 
 
 def plot_routing(
-    routing: ClassRouting, path: Path, classes: Sequence[str] | None = None, theme: Theme = "light"
-) -> Figure:
+    routing: ClassRouting, path: FigurePath = None, *, classes: Sequence[str] | None = None, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw Figure 3: the mean gate activity of a class minus that of all samples, one column per class.
 
     Differences below three standard errors are faded, because they may be noise.
 
     Args:
         routing: The result.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         classes: The classes to draw; by default, the first class and the one that differs most from it.
         theme: Colours for a light or a dark background.
     """
@@ -35,7 +33,7 @@ def plot_routing(
     differences = [layer_grid([layer[number] for layer in routing.difference]) for number in shown]
     errors = [layer_grid([layer[number] for layer in routing.standard_error]) for number in shown]
     scale = largest_deviation(np.stack(differences))
-    with saved_figure(path, 0.6 + 3.4 * len(shown), 5.2, theme) as (figure, palette):
+    with themed_figure(path, 0.6 + 3.4 * len(shown), 5.2, theme) as (figure, palette):
         panels = list(figure.subplots(1, len(shown), squeeze=False, sharey=True)[0])
         for axes, number, difference, error in zip(panels, shown, differences, errors, strict=True):
             image = draw_heat_map(axes, difference, palette, CenteredNorm(0, scale), palette.diverging)
@@ -75,18 +73,18 @@ def _fade_noise(axes: Axes, difference: Array, error: Array, palette: Palette) -
     )
 
 
-def plot_class_distances(routing: ClassRouting, path: Path, theme: Theme = "light") -> Figure:
+def plot_class_distances(routing: ClassRouting, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
     """Draw the distances between the mean gates of classes, and the dendrogram that puts similar classes side by side.
 
     Args:
         routing: The result.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     tree = layout_dendrogram(routing.linkage)
     order = tree.order
     side = min(max(0.32 * len(order), 3.5), 14.0)
-    with saved_figure(path, side + 3.6, side + 1.2, theme) as (figure, palette):
+    with themed_figure(path, side + 3.6, side + 1.2, theme) as (figure, palette):
         branches, axes = figure.subplots(1, 2, width_ratios=(1, side / 1.6))
         for corners in tree.branches:
             branches.plot(*zip(*corners, strict=True), color=palette.ink, linewidth=1)

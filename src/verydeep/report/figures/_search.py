@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from verydeep.report.figures._axes import style_axes
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 if TYPE_CHECKING:  # imported in functions, because optuna is heavy and most figures do not need it
     from verydeep.search import Choices, Range, Space, TrialRecord
@@ -20,20 +18,20 @@ _MOST_CHARACTERS = 24  # of all choices of a field together; longer labels are r
 
 
 def plot_slices(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
-) -> Figure:
+    records: Sequence[TrialRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw the result against each field; diverged trials are crosses at the edge, pruned trials are hollow.
 
     Args:
         records: The trials; those without settings and those that have not ended are left out.
         space: The fields of the search.
         metric: The metric of the result.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     shown = _shown(records)
     rows = math.ceil(len(space) / 3)
-    with saved_figure(path, 3.4 * min(len(space), 3), 3.0 * rows, theme) as (figure, palette):
+    with themed_figure(path, 3.4 * min(len(space), 3), 3.0 * rows, theme) as (figure, palette):
         for number, (name, domain) in enumerate(space.items(), 1):
             axes = figure.add_subplot(rows, min(len(space), 3), number)
             _draw_slice(axes, shown, name, domain, metric, palette)
@@ -41,14 +39,14 @@ def plot_slices(
 
 
 def plot_parallel(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: Path, theme: Theme = "light"
-) -> Figure:
+    records: Sequence[TrialRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw every trial as a line through its settings, the best on top; the arguments are those of `plot_slices`."""
     from verydeep.search import ranked
 
     ended = ranked(_shown(records), "loss" not in metric)
     shown = [record for record in reversed(ended) if record.value is not None]  # the best is drawn last
-    with saved_figure(path, 1.5 * len(space) + 2, 4, theme) as (figure, palette):
+    with themed_figure(path, 1.5 * len(space) + 2, 4, theme) as (figure, palette):
         axes = figure.add_subplot()
         colours = _colours(palette, len(shown))
         for record, colour in zip(shown, colours, strict=True):

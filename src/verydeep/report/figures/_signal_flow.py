@@ -1,30 +1,28 @@
 """The size of activations and gradients, layer by layer."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from verydeep.analysis import SignalFlow
 from verydeep.report.figures._axes import Array, add_legend, layer_ticks, style_axes
-from verydeep.report.figures._theme import Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
 
 _STYLES = ("--", "-", ":", "-.")
 
 
-def plot_signal_flow(flows: Sequence[SignalFlow], path: Path, theme: Theme = "light") -> Figure:
+def plot_signal_flow(flows: Sequence[SignalFlow], path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
     """Draw the size of activations and gradients in every layer.
 
     A name such as "highway, trained" means a network and a moment: colours distinguish networks, line styles moments.
 
     Args:
         flows: The networks and moments to compare.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
     styles = curve_styles([flow.name for flow in flows])
-    with saved_figure(path, 11, 4.2, theme) as (figure, palette):
+    with themed_figure(path, 11, 4.2, theme) as (figure, palette):
         panels = figure.subplots(1, 2)
         for axes, kind in zip(panels, ("activation", "gradient"), strict=True):
             for flow, (colour, line) in zip(flows, styles, strict=True):

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.report.figures._axes import add_legend, style_axes
-from verydeep.report.figures._theme import Palette, Theme, saved_figure
+from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 _FEW_EPOCHS = 5
 
@@ -29,15 +27,17 @@ class TableCurves:
     published: float | None
 
 
-def plot_tables(panels: Sequence[tuple[str, Sequence[TableCurves]]], path: Path, theme: Theme = "light") -> Figure:
+def plot_tables(
+    panels: Sequence[tuple[str, Sequence[TableCurves]]], path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw one panel per table.
 
     Args:
         panels: The title and the networks of each panel.
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
-    with saved_figure(path, 5 * len(panels), 4.2, theme) as (figure, palette):
+    with themed_figure(path, 5 * len(panels), 4.2, theme) as (figure, palette):
         for axes, (title, networks) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _draw(axes, networks, palette)
             axes.set(title=title, xlabel="epoch", ylabel="accuracy, test set")

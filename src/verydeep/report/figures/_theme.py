@@ -1,5 +1,7 @@
-"""The palettes of the light and the dark theme, and the context in which figures are drawn and saved."""
+"""The palettes of the light and the dark theme, and figures that keep theirs when they are saved or shown."""
 
+import io
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib import rc_context
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -15,7 +18,9 @@ from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
 Theme = Literal["light", "dark"]
+FigurePath = str | os.PathLike[str] | None
 _FORMATS = ("png", "svg", "pdf")
+_DPI, _NOTEBOOK_DPI = 150, 72
 
 
 @dataclass(frozen=True)
@@ -56,29 +61,75 @@ PALETTES: dict[str, Palette] = {
 }
 
 
-@contextmanager
-def saved_figure(path: Path, width: float, height: float, theme: Theme = "light") -> Iterator[tuple[Figure, Palette]]:
-    """Yield a new figure and its palette, and save the figure when the body has drawn it.
+class ThemedFigure(Figure):
+    """A figure that keeps its theme whenever it is drawn, and shows itself in a notebook.
 
-    The figure belongs to no window and is not registered with pyplot. Equal figures give equal files.
+    It belongs to no window and is not registered with pyplot, so a notebook shows it once, as the value of its cell.
+    """
+
+    def __init__(self, width: float, height: float, settings: dict[str, Any]) -> None:
+        super().__init__(figsize=(width, height), layout="constrained")
+        self.settings = settings
+        FigureCanvasAgg(self)
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw with the colours of the theme: matplotlib creates some ticks only now, from the settings in force."""
+        with _settings(self.settings):
+            super().draw(renderer)
+
+    def save(self, path: Path) -> None:
+        """Write the figure as PNG, SVG or PDF, atomically; equal figures give equal files."""
+        suffix = _suffix(path)
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+        with _settings(self.settings):
+            write_atomic(path, lambda partial: self.savefig(partial, format=suffix, dpi=_DPI, metadata=dated))
+
+    def png(self, dpi: int = _DPI) -> bytes:
+        """The content of a PNG file of the figure."""
+        buffer = io.BytesIO()
+        with _settings(self.settings):
+            self.savefig(buffer, format="png", dpi=dpi)
+        return buffer.getvalue()
+
+    def _repr_png_(self) -> bytes:
+        return self.png(_NOTEBOOK_DPI)
+
+
+@contextmanager
+def themed_figure(
+    path: FigurePath, width: float, height: float, theme: Theme = "light"
+) -> Iterator[tuple[ThemedFigure, Palette]]:
+    """Yield a new figure and its palette; when the body has drawn the figure, save it, unless `path` is None.
 
     Args:
-        path: The file to write; its suffix selects PNG, SVG or PDF.
+        path: The file to write; its suffix selects PNG, SVG or PDF. None writes nothing.
         width: The width in inches.
         height: The height in inches.
         theme: Colours for a light or a dark background.
     """
-    suffix = path.suffix.lower().removeprefix(".")
-    if suffix not in _FORMATS:
-        raise UserError(f"{path}: the name of a figure must end in .{', .'.join(_FORMATS)}")
+    file = None if path is None else Path(path)
+    if file is not None:
+        _suffix(file)
     if theme not in PALETTES:
         raise unknown("theme", theme, PALETTES)
     palette = PALETTES[theme]
-    settings: Any = {"svg.hashsalt": "verydeep", **palette.settings}
+    settings: dict[str, Any] = {"svg.hashsalt": "verydeep", **palette.settings}
+    with _settings(settings):
+        figure = ThemedFigure(width, height, settings)
+        yield figure, palette
+    if file is not None:
+        figure.save(file)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in _FORMATS:
+        raise UserError(f"{path}: the name of a figure must end in .{', .'.join(_FORMATS)}")
+    return suffix
+
+
+@contextmanager
+def _settings(settings: dict[str, Any]) -> Iterator[None]:
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks show as boxes
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
-        yield figure, palette
-        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-        write_atomic(path, lambda partial: figure.savefig(partial, format=suffix, dpi=150, metadata=dated))
+        yield

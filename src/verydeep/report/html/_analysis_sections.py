@@ -3,14 +3,13 @@
 from base64 import b64encode
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
+from verydeep.report.figures._theme import Theme
 from verydeep.report.html import _interactive_figures as figures, _sentences as sentences
 from verydeep.report.html._charts import Chart
 from verydeep.report.html._heat_maps import HeatMap
@@ -73,13 +72,9 @@ def _feature_pictures(gates: GateStatistics) -> list[str]:
     """Draw gates at every position as PNG, in light and dark; an empty list for a network without feature maps."""
     if not has_feature_maps(gates):
         return []
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "gates.png"
-        found = []
-        for theme in ("light", "dark"):
-            plot_feature_gates(gates, path, theme)
-            found.append(f"data:image/png;base64,{b64encode(path.read_bytes()).decode()}")
-    return found
+    themes: tuple[Theme, ...] = ("light", "dark")
+    pictures = (plot_feature_gates(gates, theme=theme).png() for theme in themes)
+    return [f"data:image/png;base64,{b64encode(picture).decode()}" for picture in pictures]
 
 
 def _routing(routing: ClassRouting, heat: dict[str, HeatMap]) -> dict[str, Any]:
