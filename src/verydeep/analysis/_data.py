@@ -1,24 +1,30 @@
-"""The data an analysis runs on: a split, or any batches that can be iterated more than once."""
+"""The data an analysis runs on: a split, a pair of arrays, or any batches that can be iterated more than once."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import InstrumentedModel
 from verydeep.analysis._replay import batch_size
-from verydeep.data import Batches, Split
+from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
 
-Data = Split | Iterable[tuple[Tensor, Tensor]]
-"""A `Split` (`Split(x, y)` of your own tensors), or batches `(x, y)`: a `DataLoader`, a list."""
+Batched = Split | Iterable[tuple[Tensor, Tensor]]
+Data = Batched | tuple[Any, Any]
+"""One pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches `(x, y)`: a `DataLoader`, a list."""
 
 Progress = Callable[[float], None]
 """Called with the fraction of the work that is done, from 0 to 1."""
 
 NO_SAMPLES = "the data has no samples"
+_EXPECTED = (
+    "data must be a pair (x, y) of arrays or tensors, a split such as dataset.test, or batches such as a DataLoader"
+)
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,13 @@ class ModelAndData:
     """
 
     model: InstrumentedModel
-    data: Data
+    data: Batched
     batch_size: int
 
     @classmethod
     def of(cls, model: nn.Module, data: Data) -> "ModelAndData":
         """Instrument a model, after checking that it takes the data."""
+        data = as_batched(data, model)
         x = first_samples(data, 2).to(device_of(model))
         instrumented = InstrumentedModel(model, x)
         with torch.no_grad():
@@ -57,10 +64,63 @@ class ModelAndData:
         return replace(self, data=some_samples(self.data, samples, seed))
 
 
-def some_samples(data: Data, samples: int, seed: int = 0) -> Data:
-    """At most `samples` samples: random ones of a split, in their order; of other data, the first."""
+def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
+    """Turn a pair of arrays into a split, and refuse what cannot be data; batches are checked when they are used.
+
+    Args:
+        data: What the user gave.
+        model: Its floating-point type is that of NumPy arrays of numbers; by default, torch's default type.
+    """
+    if isinstance(data, Split):
+        return data
+    if isinstance(data, Dataset):
+        raise UserError(f"data is the whole dataset {data.name!r}; give one of its splits, such as dataset.test")
+    if isinstance(data, tuple | list) and len(data) == 2 and all(_is_array(part) for part in data):
+        parameter = None if model is None else next((p for p in model.parameters() if p.is_floating_point()), None)
+        return Split(*_pair(data, "data", torch.get_default_dtype() if parameter is None else parameter.dtype))
+    if isinstance(data, str | bytes | dict) or _is_array(data) or not isinstance(data, Iterable):
+        raise UserError(f"{_EXPECTED}; got {_describe(data)}")
+    return data  # type: ignore[return-value]
+
+
+def _is_array(value: object) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "__array__")
+
+
+def _pair(batch: Any, what: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: ANN401 - the user's
+    """Samples and their class numbers as tensors; `what` names them in errors."""
+    if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(_is_array(part) for part in batch)):
+        got = f"{len(batch)} values" if isinstance(batch, tuple | list) and len(batch) != 2 else _describe(batch)
+        raise UserError(f"{what}: expected a pair (x, y), samples and their class numbers; got {got}")
+    x, y = (_tensor(part, f"{what}: {name}", dtype) for name, part in zip("xy", batch, strict=True))
+    if y.dim() != 1 or x.dim() == 0 or len(x) != len(y):
+        raise UserError(
+            f"{what}: x has shape {tuple(x.shape)} and y {tuple(y.shape)}; expected samples along the first axis of x "
+            "and one class number per sample in y" + (" (single samples need a DataLoader)" if y.dim() == 0 else "")
+        )
+    return x, y if y.is_floating_point() else y.long()
+
+
+def _tensor(values: Any, what: str, dtype: torch.dtype) -> Tensor:  # noqa: ANN401 - the user's
+    if isinstance(values, Tensor):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise UserError(f"{what}: expected numbers, got an array of {array.dtype}")
+    tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _describe(value: object) -> str:
+    kind = type(value).__name__
+    return f"{kind} of shape {tuple(value.shape)}" if _is_array(value) else kind  # type: ignore[attr-defined]
+
+
+def some_samples(data: Data, samples: int, seed: int = 0) -> Batched:
+    """At most `samples` samples: random ones of a split or of a pair, in their order; of other data, the first."""
     if samples < 1:
         raise UserError(f"samples must be at least 1, got {samples}")
+    data = as_batched(data)
     if not isinstance(data, Split):
         return list(_first_batches(data, samples))
     if samples >= len(data):
@@ -71,7 +131,7 @@ def some_samples(data: Data, samples: int, seed: int = 0) -> Data:
 
 
 def iterate(
-    data: Data, size: int, device: torch.device, progress: Progress | None = None
+    data: Batched, size: int, device: torch.device, progress: Progress | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """All batches once, in order; `size` is the batch size of a split, other data has its own."""
     seen, total = 0, _length(data)
@@ -92,7 +152,7 @@ def device_of(model: nn.Module) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
-def first_samples(data: Data, count: int) -> Tensor:
+def first_samples(data: Batched, count: int) -> Tensor:
     """The first `count` samples, or fewer if the first batch has fewer."""
     if not isinstance(data, Split) and iter(data) is data:
         raise UserError("batches must be a list or a DataLoader, because an iterator can only be used once")
@@ -102,11 +162,15 @@ def first_samples(data: Data, count: int) -> Tensor:
     return x
 
 
-def _batches(data: Data, size: int) -> Iterable[tuple[Tensor, Tensor]]:
-    return Batches(data, size, seed=0, shuffle=False).epoch(0) if isinstance(data, Split) else data
+def _batches(data: Batched, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    if isinstance(data, Split):
+        yield from Batches(data, size, seed=0, shuffle=False).epoch(0)
+        return
+    for number, batch in enumerate(data):
+        yield _pair(batch, f"batch {number} of the data", torch.get_default_dtype())
 
 
-def _length(data: Data) -> int:
+def _length(data: Batched) -> int:
     """The number of samples if it is known without iterating, else 0."""
     if isinstance(data, Split):
         return len(data)
@@ -114,7 +178,7 @@ def _length(data: Data) -> int:
 
 
 def _first_batches(batches: Iterable[tuple[Tensor, Tensor]], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
-    for x, y in islice(batches, samples):  # a batch has at least one sample
+    for x, y in islice(_batches(batches, samples), samples):  # a batch has at least one sample
         yield x[:samples], y[:samples]
         samples -= len(y)
         if samples <= 0:

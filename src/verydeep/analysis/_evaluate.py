@@ -5,7 +5,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
-from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, device_of, iterate
+from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, device_of, iterate
 from verydeep.analysis._results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
@@ -20,7 +20,7 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
 
     Args:
         model: The model; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
     """
     copied = shadow_copy(model).eval()
 
@@ -28,7 +28,7 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
         return copied(x.clone())  # type: ignore[no-any-return]  # it may change x in place
 
     device = device_of(copied)
-    totals = evaluate(forward, iterate(data, _BATCH, device), Classification(), device=device)
+    totals = evaluate(forward, iterate(as_batched(data, model), _BATCH, device), Classification(), device=device)
     if totals.samples == 0:
         raise UserError(NO_SAMPLES)
     return Score(totals.loss, totals.error)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from verydeep.analysis._activity import LayerActivity, Moments, Recorder, to_array
 from verydeep.analysis._blocks import LayerGroup
-from verydeep.analysis._data import Data, ModelAndData, Progress
+from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched
 from verydeep.analysis._results import OPEN, SHUT, Array, GateStatistics, PerLayer
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
@@ -20,10 +20,11 @@ def gate_statistics(model: nn.Module, data: Data, sample: int = 0, progress: Pro
 
     Args:
         model: Any model with highway layers that returns logits; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         sample: The index of the single sample whose gates and block outputs are kept.
         progress: Called with the fraction of the work that is done.
     """
+    data = as_batched(data, model)
     if isinstance(data, Split) and not 0 <= sample < len(data):  # before the work, if possible
         raise _no_sample(sample, len(data))
     subject = ModelAndData.of(model, data)

@@ -25,7 +25,7 @@ def lesion_study(model: nn.Module, data: Data, split: str = "", progress: Progre
 
     Args:
         model: Any model with highway layers that returns logits; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         progress: Called with the fraction of the work that is done.
     """

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import shadow_copy
-from verydeep.analysis._data import Data, device_of, first_samples
+from verydeep.analysis._data import Data, as_batched, device_of, first_samples
 from verydeep.analysis._evaluate import evaluate_model
 from verydeep.analysis._remove_layers import (
     LayerLocation,
@@ -112,12 +112,12 @@ def prune_report(
         batch: Samples in the batch whose latency is measured.
     """
     both = shadow_copy(model).eval(), shadow_copy(pruned).eval()
-    x = first_samples(data, batch).to(device_of(model))
+    x = first_samples(as_batched(data, model), batch).to(device_of(model))
     removed = usage.idle[: len(highway_layers(model)) - len(highway_layers(pruned))]  # an MLP has kept one
-    parameters, products = [], []
+    parameters, work = [], []
     for network in both:
         parameters.append(sum(p.numel() for p in network.parameters() if p.requires_grad))
-        products.append(multiply_adds(network, x[:1]))
+        work.append(multiply_adds(network, x[:1]))
     return PruneReport(
         kept=tuple(sorted(set(range(len(usage.greedy.layers))) - set(removed))),
         removed=removed,
@@ -128,7 +128,7 @@ def prune_report(
         test=None if test is None else (evaluate_model(both[0], test), evaluate_model(both[1], test)),
         tuned=None,
         parameters=(parameters[0], parameters[1]),
-        multiply_adds=(products[0], products[1]),
+        multiply_adds=(work[0], work[1]),
         latency=_latencies(both, x),
         latency_batch=len(x),
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from verydeep.analysis._activity import Moments, Recorder, to_array
-from verydeep.analysis._data import Data, ModelAndData, Progress
+from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched
 from verydeep.analysis._results import Array, ClassRouting, PerLayer
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
@@ -34,11 +34,12 @@ def class_routing(
 
     Args:
         model: Any model with highway layers that returns logits; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         classes: The names of the classes; by default, their numbers.
         probe_samples: How many random samples the linear probe is trained and tested on.
         progress: Called with the fraction of the work that is done.
     """
+    data = as_batched(data, model)
     if isinstance(data, Split) and len(data):  # before the work, if possible
         _check_names(int(data.y.max()), classes)
     subject = ModelAndData.of(model, data)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from verydeep.analysis._activity import to_array
 from verydeep.analysis._blocks import highway_modules, shadow_copy
-from verydeep.analysis._data import Data, Progress, device_of, iterate
+from verydeep.analysis._data import Data, Progress, as_batched, device_of, iterate
 from verydeep.analysis._results import SignalFlow
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
@@ -30,12 +30,12 @@ def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress
 
     Args:
         model: Any model that returns logits; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         name: What the result calls the network, for example "highway, trained".
         progress: Called with the fraction of the work that is done.
     """
     recorder = _FlowRecorder(model)
-    for x, y in iterate(data, _BATCH, device_of(model), progress):
+    for x, y in iterate(as_batched(data, model), _BATCH, device_of(model), progress):
         recorder.add(x, y)
     return recorder.result(name)
 

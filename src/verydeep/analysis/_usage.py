@@ -33,7 +33,7 @@ def greedy_lesions(
 
     Args:
         model: Any model with highway layers that returns logits; it is not changed.
-        data: A `Split`, or batches.
+        data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         layers: Which layers may be closed; by default, all.
         choosing: How many samples the order is chosen on: random ones of a split, the first ones of other data. None
