@@ -1,5 +1,6 @@
 """What is drawn is what was found."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ EVERY: list[tuple[str, Callable[[], Any]]] = [
     ("plot_pair_lesions", made_up.pairs),
     ("plot_depth_usage", made_up.usage),
     ("plot_signal_flow", made_up.flow),
+    ("plot_prune", made_up.pruned),
 ]
 
 
@@ -56,6 +58,29 @@ def test_every_figure_is_drawn_on_white_and_on_black(
     assert suffix == "svg" or corners == {"light": 3 * 255, "dark": 0x16 + 0x18 + 0x1D}
 
 
+def test_every_figure_has_an_optional_path_and_then_keywords() -> None:
+    names = [name for name in report.__all__ if name.startswith("plot_")]
+    assert len(names) > 10
+    for name in names:
+        signature = inspect.signature(getattr(report, name)).parameters
+        path = signature["folder" if name == "plot_findings" else "path"]
+        assert path.default is None
+        assert [p.name for p in signature.values() if p.kind is p.KEYWORD_ONLY][-1] == "theme"
+        positional = [p.name for p in signature.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert positional[-1] == path.name
+
+
+def test_a_figure_without_a_path_writes_nothing_and_keeps_its_theme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    figure = report.plot_lesions(made_up.lesions(), theme="dark")
+    assert list(tmp_path.iterdir()) == []
+    report.plot_lesions(made_up.lesions(), "a.png", theme="dark")  # text, not a Path
+    (tmp_path / "b.png").write_bytes(figure.png())
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
 def test_equal_results_give_equal_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         report.plot_gates(made_up.gates(), tmp_path / f"{name}.svg")
@@ -83,8 +108,8 @@ def test_biases_are_coloured_around_where_they_started(tmp_path: Path) -> None:
 
 def test_several_networks_have_a_row_each_and_narrow_layers_are_padded(tmp_path: Path) -> None:
     figure = report.plot_gates([("MNIST", made_up.gates()), ("maps $x", made_up.conv_gates())], tmp_path / "a.png")
-    assert figure.axes[0].get_ylabel() == "MNIST\nlayer"
-    assert figure.axes[4].get_ylabel() == "maps $x\nlayer"
+    assert figure.axes[0].get_ylabel() == "MNIST\nlayer (from 1)"
+    assert figure.axes[4].get_ylabel() == "maps $x\nlayer (from 1)"
     shown = drawn(figure.axes[6])
     assert shown.shape == (3, 3)
     assert np.isnan(shown[0, 2])

@@ -14,6 +14,7 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
+    from verydeep.analysis._display import split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesions import lesion_study, pair_lesions

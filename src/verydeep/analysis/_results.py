@@ -1,7 +1,8 @@
 """The results of the analyses: small dataclasses that are computed once, then saved, drawn and shown in reports.
 
 `PerLayer` tuples hold one array per highway layer, because the stages of a convolutional network differ in width.
-`layers` has the names of the layers in the order in which data reaches them; a layer's number is its index in it.
+`layers` has the names of the layers in the order in which data reaches them; a layer's number is its index in it,
+counted from 0.
 """
 
 from dataclasses import dataclass
@@ -9,60 +10,135 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from verydeep.analysis._display import FROM_0, Displayed, count, list_layers, samples_of, split_name
+
 Array = NDArray[np.float64]
 PerLayer = tuple[Array, ...]
 
 OPEN = 0.5  # a transform gate above this value is open
 SHUT = 0.05  # a transform gate below this value is nearly shut, and otherwise active
 NOISE = 3  # a difference within this many standard errors may be noise
+_MOST_IMPORTANT = 5  # layers in a table
 
 
 @dataclass(frozen=True)
 class Score:
-    """Loss and error of a network on a set of samples."""
+    """Loss and error of a network on a set of samples.
 
-    loss: float  # mean cross-entropy
-    error: float  # share of wrong answers
+    Attributes:
+        loss: Mean cross-entropy.
+        error: Share of wrong predictions.
+
+    >>> Score(loss=0.125, error=0.25).accuracy
+    0.75
+    """
+
+    loss: float
+    error: float
 
     @property
     def accuracy(self) -> float:
-        """Share of correct answers."""
+        """Share of correct predictions."""
         return 1 - self.error
 
 
-@dataclass(frozen=True)
-class GateStatistics:
-    """What the transform gates do (Figure 2). Statistics of feature maps are over positions too."""
+@dataclass(frozen=True, repr=False)
+class GateStatistics(Displayed):
+    """What the transform gates do (Figure 2 of the paper); `gate_statistics` computes it.
+
+    Layers are counted from 0. Statistics of feature maps are over positions, too.
+
+    Attributes:
+        layers: The names of the highway layers, in the order in which data reaches them.
+        samples: The number of samples.
+        bias: Per layer, the gate biases, `(block,)`; NaN if the gate is a module without one.
+        initial_bias: Per layer, their values before training, `(block,)`; NaN if unknown.
+        mean: Per layer, the mean gate outputs over all samples, `(block,)`.
+        variance: Per layer, their variances, `(block,)`.
+        open_share: Per layer, the share of samples whose gate is above 0.5, `(block,)`.
+        shut_share: Per layer, the share of samples whose gate is below 0.05, `(block,)`.
+        sample: The index of the sample that the next two attributes show.
+        sample_gates: Per layer, the gates of that sample, `(block,)`, or `(block, height, width)` for feature maps.
+        sample_outputs: The block outputs of that sample, shaped like `sample_gates`.
+        change: The root mean square over all samples of block output minus input, `(layer,)`.
+
+    >>> gates = gate_statistics(model, dataset.test)
+    >>> gates.mean[0].shape  # of the first highway layer
+    (16,)
+    """
 
     layers: tuple[str, ...]
     samples: int
-    bias: PerLayer  # (block,); NaN if the gate is a module without one
-    initial_bias: PerLayer  # (block,); its value before training; NaN if unknown
-    mean: PerLayer  # (block,) gate output over all samples
-    variance: PerLayer  # (block,)
-    open_share: PerLayer  # (block,) share of samples whose gate is above 0.5
-    shut_share: PerLayer  # (block,) share of samples whose gate is below 0.05
-    sample: int  # the index of the sample that the next two fields show
-    sample_gates: PerLayer  # (block,), or (block, height, width) for feature maps
-    sample_outputs: PerLayer  # the block outputs, shaped like sample_gates
-    change: Array  # (layer,) root mean square over all samples of block output minus input
+    bias: PerLayer
+    initial_bias: PerLayer
+    mean: PerLayer
+    variance: PerLayer
+    open_share: PerLayer
+    shut_share: PerLayer
+    sample: int
+    sample_gates: PerLayer
+    sample_outputs: PerLayer
+    change: Array
+
+    _figure = "plot_gates"
+
+    def _summary(self) -> str:
+        gates = sum(map(len, self.mean))
+        mean, opened = _mean(self.mean), _mean(self.open_share)
+        return (
+            f"{count(len(self.layers), 'layer')}, {count(gates, 'gate')}, {count(self.samples, 'sample')}; "
+            f"mean gate {mean:.3f}, "
+            f"{opened:.1%} open (above {OPEN})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("highway layers", f"{len(self.layers):,}"),
+            ("gates", f"{sum(map(len, self.mean)):,}"),
+            ("samples", f"{self.samples:,}"),
+            ("mean gate output", f"{_mean(self.mean):.3f}"),
+            (f"open (above {OPEN})", f"{_mean(self.open_share):.1%}"),
+            (f"nearly closed (below {SHUT})", f"{_mean(self.shut_share):.1%}"),
+        ]
 
 
-@dataclass(frozen=True)
-class ClassRouting:
-    """How gate activity differs between classes (Figure 3)."""
+@dataclass(frozen=True, repr=False)
+class ClassRouting(Displayed):
+    """How gate activity differs between classes (Figure 3 of the paper); `class_routing` computes it.
+
+    Layers are counted from 0.
+
+    Attributes:
+        layers: The names of the highway layers, in the order in which data reaches them.
+        classes: The names of the classes.
+        counts: Samples per class, `(class,)`.
+        mean: Per layer, the mean gates over all samples, `(block,)`.
+        difference: Per layer, the mean over the class minus the mean over all samples, `(class, block)`.
+        standard_error: The standard error of each difference, `(class, block)`; NaN for a class of one sample.
+        distance: Root mean square difference between the mean gates of two classes, over all blocks, `(class, class)`.
+        linkage: The average-linkage clustering of `distance` in SciPy's format, `(class - 1, 4)`.
+        probe_accuracy: Cross-validated accuracy of a linear classifier that sees only the gates.
+        probe_chance: The accuracy of always predicting the most frequent class.
+        probe_samples: The number of samples of the linear classifier.
+
+    >>> routing = class_routing(model, dataset.test, dataset.classes)
+    >>> routing.difference[0].shape, routing.distance.shape
+    ((10, 16), (10, 10))
+    """
 
     layers: tuple[str, ...]
     classes: tuple[str, ...]
-    counts: NDArray[np.int64]  # (class,) samples
-    mean: PerLayer  # (block,) over all samples
-    difference: PerLayer  # (class, block): mean over the class minus mean over all
-    standard_error: PerLayer  # (class, block): of the difference; NaN for a class of one sample
-    distance: Array  # (class, class): root mean square difference between the classes' mean gates, over all blocks
-    linkage: Array  # (class - 1, 4): average-linkage clustering of `distance`, in SciPy's format
-    probe_accuracy: float  # cross-validated accuracy of a linear classifier on gates alone
-    probe_chance: float  # accuracy of always naming the most frequent class
+    counts: NDArray[np.int64]
+    mean: PerLayer
+    difference: PerLayer
+    standard_error: PerLayer
+    distance: Array
+    linkage: Array
+    probe_accuracy: float
+    probe_chance: float
     probe_samples: int
+
+    _figure = "plot_routing"
 
     @property
     def significant(self) -> float:
@@ -71,81 +147,332 @@ class ClassRouting:
         known = np.concatenate([is_significant(d, e)[np.isfinite(e)] for d, e in pairs])
         return float(known.mean()) if known.size else 0.0
 
+    def _summary(self) -> str:
+        return (
+            f"{len(self.classes)} classes, {count(len(self.layers), 'layer')}, {count(self.counts.sum(), 'sample')}; "
+            f"from the gates "
+            f"alone, a linear classifier reaches {self.probe_accuracy:.1%} accuracy (most frequent class: "
+            f"{self.probe_chance:.1%})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("classes", f"{len(self.classes)}"),
+            ("highway layers", f"{len(self.layers):,}"),
+            ("samples", f"{self.counts.sum():,}"),
+            (f"differences beyond {NOISE} standard errors", f"{self.significant:.0%}"),
+            ("accuracy of a linear classifier on the gates alone", f"{self.probe_accuracy:.1%}"),
+            ("accuracy of the most frequent class", f"{self.probe_chance:.1%}"),
+        ]
+
 
 def is_significant(difference: Array, error: Array) -> NDArray[np.bool_]:
     """Where a difference is more than `NOISE` standard errors."""
     return np.asarray(np.abs(difference) > NOISE * error)
 
 
-@dataclass(frozen=True)
-class LesionStudy:
-    """The scores of a network with each layer closed in turn (Figure 4)."""
+@dataclass(frozen=True, repr=False)
+class LesionStudy(Displayed):
+    """The scores of a network with each layer closed in turn (Figure 4 of the paper); `lesion_study` computes it.
 
-    layers: tuple[str, ...]
-    split: str
-    samples: int
-    baseline: Score  # nothing closed
-    loss: Array  # (layer,)
-    error: Array  # (layer,)
+    Layers are counted from 0.
 
+    Attributes:
+        layers: The names of the highway layers, in the order in which data reaches them.
+        split: What the data is called.
+        samples: The number of samples.
+        baseline: The score with no layer closed.
+        loss: The mean cross-entropy with each layer closed, `(layer,)`.
+        error: The share of wrong predictions with each layer closed, `(layer,)`.
 
-@dataclass(frozen=True)
-class PairLesion:
-    """The scores of a network with every pair of layers closed; the diagonal closes one layer."""
+    >>> lesions = lesion_study(model, dataset.test)
+    >>> lesions.loss - lesions.baseline.loss  # what closing each layer costs
+    array([...])
+    """
 
     layers: tuple[str, ...]
     split: str
     samples: int
     baseline: Score
-    loss: Array  # (layer, layer)
-    error: Array  # (layer, layer)
+    loss: Array
+    error: Array
+
+    _figure = "plot_lesions"
+
+    def _summary(self) -> str:
+        worst = int(self.loss.argmax())
+        return (
+            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"error {self.baseline.error:.2%}, and "
+            f"{self.error[worst]:.2%} with layer {worst} closed, which matters most ({FROM_0})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        order = np.argsort(-self.loss, kind="stable")[:_MOST_IMPORTANT]
+        closed = [(f"error with layer {layer} closed", f"{self.error[layer]:.2%}") for layer in order]
+        return [*_measured(self), *closed, _NUMBERING]
 
 
-@dataclass(frozen=True)
-class GreedyLesion:
-    """Layers closed one after the other, each time the one that costs the least loss."""
+@dataclass(frozen=True, repr=False)
+class PairLesion(Displayed):
+    """The scores of a network with every pair of layers closed; `pair_lesions` computes it.
+
+    Layers are counted from 0.
+
+    Attributes:
+        layers: The names of the highway layers, in the order in which data reaches them.
+        split: What the data is called.
+        samples: The number of samples.
+        baseline: The score with no layer closed.
+        loss: The mean cross-entropy with two layers closed, `(layer, layer)`; the diagonal closes one layer.
+        error: The share of wrong predictions, likewise.
+
+    >>> pairs = pair_lesions(model, dataset.test)
+    >>> pairs.error.shape == (len(pairs.layers), len(pairs.layers))
+    True
+    """
 
     layers: tuple[str, ...]
     split: str
     samples: int
-    order: tuple[int, ...]  # layers in the order of closing
-    loss: Array  # (closed + 1,): after closing 0, 1, ... layers of `order`
-    error: Array  # (closed + 1,)
+    baseline: Score
+    loss: Array
+    error: Array
+
+    _figure = "plot_pair_lesions"
+
+    def _worst(self) -> tuple[int, int]:
+        first, second = sorted(np.unravel_index(int(self.loss.argmax()), self.loss.shape))
+        return int(first), int(second)
+
+    def _summary(self) -> str:
+        first, second = self._worst()
+        return (
+            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"error {self.baseline.error:.2%}, and "
+            f"{self.error[first, second]:.2%} with layers {first} and {second} closed, the highest loss ({FROM_0})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        first, second = self._worst()
+        worst = (f"error with layers {first} and {second} closed", f"{self.error[first, second]:.2%}")
+        return [*_measured(self), worst, _NUMBERING]
 
 
-@dataclass(frozen=True)
-class DepthUsage:
-    """How many layers a network uses: the fewest on the greedy curve with an accuracy within the tolerance."""
+@dataclass(frozen=True, repr=False)
+class GreedyLesion(Displayed):
+    """Layers closed one after the other, each time the one that costs the least loss; `greedy_lesions` computes it.
+
+    Layers are counted from 0.
+
+    Attributes:
+        layers: The names of the highway layers, in the order in which data reaches them.
+        split: What the data is called.
+        samples: The number of samples.
+        order: The layers in the order in which they were closed.
+        loss: The mean cross-entropy after closing 0, 1, ... layers of `order`, `(closed + 1,)`.
+        error: The share of wrong predictions, likewise.
+
+    >>> greedy = greedy_lesions(model, dataset.test)
+    >>> sorted(greedy.order)
+    [0, 1, 2]
+    """
+
+    layers: tuple[str, ...]
+    split: str
+    samples: int
+    order: tuple[int, ...]
+    loss: Array
+    error: Array
+
+    _figure = "plot_depth_usage"
+
+    def _summary(self) -> str:
+        order = ", ".join(map(str, self.order[:8])) + (", ..." if len(self.order) > 8 else "")
+        return (
+            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"error {self.error[0]:.2%}, and "
+            f"{self.error[-1]:.2%} with {count(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        steps = dict.fromkeys(
+            (0, len(self.order) // 4, len(self.order) // 2, 3 * len(self.order) // 4, len(self.order))
+        )
+        rows = [(f"error with {count(closed, 'layer')} closed", f"{self.error[closed]:.2%}") for closed in steps]
+        return [("highway layers", f"{len(self.layers)}"), ("samples", samples_of(self.samples, self.split)), *rows]
+
+
+@dataclass(frozen=True, repr=False)
+class DepthUsage(Displayed):
+    """How many layers a network uses: the fewest on the greedy curve with an accuracy within the tolerance.
+
+    `depth_usage` computes it. Layers are counted from 0.
+
+    Attributes:
+        greedy: The greedy curve.
+        tolerance: The largest loss of accuracy allowed, as a share: 0.001 is 0.1 %.
+        kept: The layers that are used.
+        idle: The other layers, in the order in which they were closed.
+
+    >>> usage = depth_usage(greedy_lesions(model, dataset.test), tolerance=0.01)
+    >>> len(usage.kept) + len(usage.idle)
+    3
+    """
 
     greedy: GreedyLesion
-    tolerance: float  # allowed loss of accuracy, as a share: 0.001 is 0.1 %
+    tolerance: float
     kept: tuple[int, ...]
-    idle: tuple[int, ...]  # in the order of closing
+    idle: tuple[int, ...]
+
+    _figure = "plot_depth_usage"
+
+    def _summary(self) -> str:
+        return (
+            f"{len(self.kept)} of {len(self.greedy.layers)} layers used within {self.tolerance:.2%} accuracy on "
+            f"{samples_of(self.greedy.samples, self.greedy.split)}; idle: {list_layers(self.idle)} ({FROM_0})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        accuracy = 1 - self.greedy.error
+        return [
+            ("layers used", f"{len(self.kept)} of {len(self.greedy.layers)}"),
+            ("accuracy with all layers", f"{accuracy[0]:.2%}"),
+            ("accuracy without the idle layers", f"{accuracy[len(self.idle)]:.2%}"),
+            ("largest loss of accuracy allowed", f"{self.tolerance:.2%}"),
+            ("samples", samples_of(self.greedy.samples, self.greedy.split)),
+            ("layers kept", list_layers(self.kept)),
+            ("idle layers", list_layers(self.idle)),
+            _NUMBERING,
+        ]
 
 
-@dataclass(frozen=True)
-class SignalFlow:
-    """How signals travel forward and gradients backward, at one point of training."""
+@dataclass(frozen=True, repr=False)
+class SignalFlow(Displayed):
+    """How signals travel forward and gradients backward, at one point of training; `signal_flow` computes it.
 
-    name: str  # for example "highway, trained"
+    Layers are counted from 0.
+
+    Attributes:
+        name: The name of the network and the moment, for example "highway, trained".
+        layers: The names of the layers, in the order in which data reaches them.
+        activation: The root mean square of each layer's output, `(layer,)`.
+        gradient: The root mean square of the gradient of the loss by each layer's output, `(layer,)`.
+
+    >>> flow = signal_flow(model, dataset.test, "highway, untrained")
+    >>> flow.activation.shape == flow.gradient.shape == (3,)
+    True
+    """
+
+    name: str
     layers: tuple[str, ...]
-    activation: Array  # (layer,) root mean square of the layer's output
-    gradient: Array  # (layer,) root mean square of the gradient of the loss by the layer's output
+    activation: Array
+    gradient: Array
+
+    _figure = "plot_signal_flow"
+
+    def _summary(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return (
+            f"{name}{count(len(self.layers), 'layer')}; "
+            f"from the first to the last layer, activations {_ends(self.activation)}, "
+            f"gradients {_ends(self.gradient)}"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("network", self.name or "unnamed"),
+            ("layers", f"{len(self.layers)}"),
+            ("activations, first to last layer", _ends(self.activation)),
+            ("gradients, first to last layer", _ends(self.gradient)),
+        ]
 
 
-@dataclass(frozen=True)
-class PruneReport:
-    """A network before and after its idle layers were removed."""
+@dataclass(frozen=True, repr=False)
+class PruneReport(Displayed):
+    """A network before and after its idle layers were removed; `prune_report` measures it.
+
+    Layers are counted from 0.
+
+    Attributes:
+        kept: The layers that were kept.
+        removed: The layers that were removed.
+        layers: The names of the highway layers, in the order in which data reaches them.
+        split: What the data is called on which the layers were selected.
+        tolerance: The largest loss of accuracy allowed, as a share.
+        chosen: The scores before and after, on `split`.
+        test: The scores before and after, on the test set.
+        tuned: The test score after fine-tuning.
+        parameters: The number of parameters before and after.
+        multiply_adds: Multiply-adds per sample before and after.
+        latency: The median seconds per batch before and after.
+        latency_batch: The samples per batch of the latency.
+
+    >>> usage = depth_usage(greedy_lesions(model, dataset.test), tolerance=0.5)
+    >>> report = prune_report(model, prune(model, usage), usage, dataset.test)
+    >>> report.parameters[1] < report.parameters[0]
+    True
+    """
 
     kept: tuple[int, ...]
     removed: tuple[int, ...]
     layers: tuple[str, ...]
-    split: str  # the data on which the layers were chosen
+    split: str
     tolerance: float
-    chosen: tuple[Score, Score]  # before, after, on `split`
-    test: tuple[Score, Score] | None  # before, after, on the test set
-    tuned: Score | None  # test score after fine-tuning
+    chosen: tuple[Score, Score]
+    test: tuple[Score, Score] | None
+    tuned: Score | None
     parameters: tuple[int, int]
     multiply_adds: tuple[int, int]
-    latency: tuple[float, float]  # median seconds per batch
+    latency: tuple[float, float]
     latency_batch: int
+
+    _figure = "plot_prune"
+
+    def _summary(self) -> str:
+        before, after = (score.accuracy for score in self.test or self.chosen)
+        where = "test set" if self.test else split_name(self.split) or "data"
+        return (
+            f"{len(self.kept)} of {len(self.layers)} layers kept; accuracy {before:.2%} -> {after:.2%} on the {where}, "
+            f"parameters {self.parameters[0]:,} -> {self.parameters[1]:,}; "
+            f"removed: {list_layers(self.removed)} ({FROM_0})"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        before, after = self.chosen
+        rows = [
+            ("highway layers", f"{len(self.layers)} → {len(self.kept)}"),
+            (f"accuracy, {split_name(self.split) or 'data'}", f"{before.accuracy:.2%} → {after.accuracy:.2%}"),
+        ]
+        if self.test:
+            rows.append(("accuracy, test set", f"{self.test[0].accuracy:.2%} → {self.test[1].accuracy:.2%}"))
+        if self.tuned:
+            rows.append(("accuracy, test set, after fine-tuning", f"{self.tuned.accuracy:.2%}"))
+        (wide, narrow), (work, less), (slow, fast) = self.parameters, self.multiply_adds, self.latency
+        return [
+            *rows,
+            ("parameters", f"{wide:,} → {narrow:,}"),
+            ("multiply-adds per sample", f"{work:,} → {less:,}"),
+            (f"milliseconds for {self.latency_batch} samples", f"{1e3 * slow:.2f} → {1e3 * fast:.2f}"),
+            ("removed layers", list_layers(self.removed)),
+            _NUMBERING,
+        ]
+
+
+_NUMBERING = ("numbering", "layers are counted from 0 here, as in Python, and from 1 in figures")
+
+
+def _measured(study: LesionStudy | PairLesion) -> list[tuple[str, str]]:
+    return [
+        ("highway layers", f"{len(study.layers)}"),
+        ("samples", samples_of(study.samples, study.split)),
+        ("error, no layer closed", f"{study.baseline.error:.2%}"),
+    ]
+
+
+def _mean(values: PerLayer) -> float:
+    return float(np.concatenate([value.ravel() for value in values]).mean())
+
+
+def _ends(values: Array) -> str:
+    return f"{values[0]:.3g} to {values[-1]:.3g}"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from verydeep.analysis._display import Displayed
 from verydeep.analysis._observations import Observations, observations
 from verydeep.analysis._results import (
     ClassRouting,
@@ -26,6 +27,7 @@ from verydeep.analysis._results import (
 )
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
+from verydeep.notebook import html_card
 
 _FORMAT = 1  # increased whenever older versions can no longer read the files
 
@@ -57,9 +59,19 @@ Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Findings:
-    """All results for one network; None or empty if an analysis has not been run."""
+@dataclass(frozen=True, repr=False)
+class Findings(Displayed):
+    """All results for one network; None or empty if an analysis has not been run.
+
+    Attributes:
+        gates: What the transform gates do.
+        routing: How gates differ between classes.
+        lesions: Each layer closed in turn.
+        pairs: Every pair of layers closed.
+        usage: How many layers the network uses.
+        flow: The size of activations and gradients, for each network or moment that is compared.
+        prune: The network before and after its idle layers were removed.
+    """
 
     gates: GateStatistics | None = None
     routing: ClassRouting | None = None
@@ -68,6 +80,23 @@ class Findings:
     usage: DepthUsage | None = None
     flow: tuple[SignalFlow, ...] = ()
     prune: PruneReport | None = None
+
+    _figure = "plot_findings"
+
+    def _present(self) -> dict[str, Displayed]:
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        flow = {f"flow {number}": flow for number, flow in enumerate(found.pop("flow"), 1)}
+        return {name: result for name, result in (found | flow).items() if result is not None}
+
+    def _summary(self) -> str:
+        return ", ".join(self._present()) or "none yet"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(name, result._summary()) for name, result in self._present().items()]
+
+    def _repr_html_(self) -> str:
+        shown = self.usage or self.lesions or self.gates
+        return html_card("Findings", self._rows(), [] if shown is None else [shown.plot()._repr_png_()])  # type: ignore[attr-defined]
 
     @property
     def observations(self) -> Observations:

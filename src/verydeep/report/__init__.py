@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._findings import plot_findings
     from verydeep.report.figures._gates import plot_feature_gates, plot_gates
     from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
+    from verydeep.report.figures._prune import plot_prune
     from verydeep.report.figures._routing import plot_class_distances, plot_routing
     from verydeep.report.figures._search import plot_parallel, plot_slices
     from verydeep.report.figures._signal_flow import plot_signal_flow
@@ -35,6 +36,7 @@ __all__ = [
     "plot_lesions",
     "plot_pair_lesions",
     "plot_parallel",
+    "plot_prune",
     "plot_routing",
     "plot_signal_flow",
     "plot_slices",

@@ -15,6 +15,7 @@ from verydeep.report.figures._theme import Palette
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
+LAYER = "layer (from 1)"  # the title of an axis
 _MOST_SHARP_ROWS = 150  # more rows than this are thinner than a pixel and are averaged by interpolation
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from verydeep.analysis import Findings
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates, plot_gates
 from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
+from verydeep.report.figures._prune import plot_prune
 from verydeep.report.figures._routing import plot_class_distances, plot_routing
 from verydeep.report.figures._signal_flow import plot_signal_flow
 from verydeep.report.figures._theme import Theme, ThemedFigure
@@ -63,3 +64,5 @@ def _draw_each(findings: Findings, theme: Theme) -> Iterator[tuple[str, ThemedFi
         yield "usage", plot_depth_usage(findings.usage, theme=theme)
     if findings.flow:
         yield "flow", plot_signal_flow(findings.flow, theme=theme)
+    if findings.prune:
+        yield "prune", plot_prune(findings.prune, theme=theme)

@@ -8,7 +8,7 @@ from matplotlib.colors import CenteredNorm, Normalize, PowerNorm
 
 from verydeep.analysis import GateStatistics
 from verydeep.errors import UserError
-from verydeep.report.figures._axes import Array, add_colour_bar, draw_heat_map, layer_grid, with_names
+from verydeep.report.figures._axes import LAYER, Array, add_colour_bar, draw_heat_map, layer_grid, with_names
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 GATE_TICKS = (0, 0.05, 0.2, 0.5, 1)
@@ -35,11 +35,11 @@ def plot_gates(
         panels = figure.subplots(len(networks), 4, squeeze=False)
         for row, (name, found) in zip(panels, networks, strict=True):
             _draw_network(list(row), found, palette)
-            row[0].set_ylabel(f"{name}\nlayer" if name else "layer", parse_math=False)
+            row[0].set_ylabel(f"{name}\n{LAYER}" if name else LAYER, parse_math=False)
         for axes, title in zip(panels[0], _TITLES, strict=True):
             axes.set_title(title)
         for axes in panels[-1]:
-            axes.set_xlabel("feature map" if has_feature_maps(networks[-1][1]) else "block")
+            axes.set_xlabel("feature map (from 1)" if has_feature_maps(networks[-1][1]) else "block (from 1)")
     return figure
 
 
@@ -117,7 +117,9 @@ def plot_feature_gates(gates: GateStatistics, path: FigurePath = None, *, theme:
             ticks=GATE_TICKS,
             format="{x:g}",
         )
-        bar.set_label(f"gate output, sample {gates.sample}; the number of the feature map is above each square")
+        bar.set_label(
+            f"gate output of sample {gates.sample} (from 0); layers and feature maps (above each square) from 1"
+        )
     return figure
 
 

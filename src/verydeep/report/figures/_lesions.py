@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, Normalize
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from verydeep.analysis import DepthUsage, LesionStudy, PairLesion
+from verydeep.analysis import DepthUsage, GreedyLesion, LesionStudy, PairLesion, split_name
 from verydeep.report.figures._axes import (
+    LAYER,
     Array,
     add_colour_bar,
     add_legend,
@@ -23,13 +24,12 @@ from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFig
 
 Metric = Literal["error", "loss"]
 _LABELS = {"error": "error", "loss": "mean cross-entropy"}
-_SPLIT_NAMES = {"train": "training set", "valid": "validation set", "test": "test set"}
 _MOST_MARKERS = 120  # layers; with more, markers on the curve would overlap
 
 
-def split_name(split: str) -> str:
-    """Name a split of the run's data in full; the name of other data stays as it is."""
-    return _SPLIT_NAMES.get(split, split)
+def measured_on(metric: str, split: str) -> str:
+    """The title of an axis: a metric and the data it was measured on, if it has a name."""
+    return f"{metric}, {split_name(split)}" if split else metric
 
 
 def plot_lesions(
@@ -40,7 +40,7 @@ def plot_lesions(
     log: bool = False,
     theme: Theme = "light",
 ) -> ThemedFigure:
-    """Draw Figure 4: performance against the lesioned layer, and dashed, the performance of the whole network.
+    """Draw Figure 4: the error (or loss) with each layer closed, and dashed, that of the whole network.
 
     Args:
         lesions: The study of one network, or of several with their names; each gets a panel.
@@ -68,8 +68,8 @@ def _draw_study(axes: Axes, study: LesionStudy, metric: Metric, palette: Palette
     )
     baseline = getattr(study.baseline, metric)
     axes.axhline(baseline, color=palette.colours[1], linestyle="--", linewidth=1.5, label="no layer closed")
-    axes.set(xlabel="lesioned layer", xticks=layer_ticks(count))
-    axes.set_ylabel(f"{_LABELS[metric]}, {split_name(study.split)}", parse_math=False)
+    axes.set(xlabel="closed layer (from 1)", xticks=layer_ticks(count))
+    axes.set_ylabel(measured_on(_LABELS[metric], study.split), parse_math=False)
 
 
 def _scale(axes: Axes, metric: Metric, log: bool) -> None:
@@ -95,15 +95,14 @@ def plot_pair_lesions(
     values: Array = getattr(pairs, metric)
     more = interaction(values, getattr(pairs.baseline, metric))
     percent = PercentFormatter(1) if metric == "error" else None
-    where = split_name(pairs.split)
     with themed_figure(path, 10.5, 6.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2)
         image = draw_heat_map(left, values, palette, Normalize(), palette.sequential)
-        add_colour_bar(left, image, f"{_LABELS[metric]}, {where}", style=percent)
-        left.set(title="both layers closed", xlabel="layer", ylabel="layer")
+        add_colour_bar(left, image, measured_on(_LABELS[metric], pairs.split), style=percent)
+        left.set(title="both layers closed", xlabel=LAYER, ylabel=LAYER)
         image = draw_heat_map(right, more, palette, CenteredNorm(0, largest_deviation(more)), palette.diverging)
         add_colour_bar(right, image, "difference from the sum of both alone", style=percent)
-        right.set(title="interaction of the two layers", xlabel="layer")
+        right.set(title="interaction of the two layers", xlabel=LAYER)
         for axes in (left, right):
             axes.set_box_aspect(1)
     return figure
@@ -117,29 +116,38 @@ def interaction(values: Array, baseline: float) -> Array:
     return more
 
 
-def plot_depth_usage(usage: DepthUsage, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
+def plot_depth_usage(
+    usage: DepthUsage | GreedyLesion, path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw accuracy against the number of layers kept, the tolerance, and the fewest layers within it.
 
     Args:
-        usage: The result.
+        usage: The depth usage, or the greedy curve alone.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
-    accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
-    remaining = total - np.arange(len(accuracy))
+    greedy = usage if isinstance(usage, GreedyLesion) else usage.greedy
     with themed_figure(path, 7.5, 5, theme) as (figure, palette):
+        if isinstance(usage, GreedyLesion):
+            _draw_curve(figure.add_subplot(), greedy, palette)
+            return figure
         axes, strip = figure.subplots(2, 1, height_ratios=(10, 1))
-        axes.plot(
-            remaining, accuracy, color=palette.colours[0], marker="o" if total <= _MOST_MARKERS else "", markersize=4
-        )
+        _draw_curve(axes, greedy, palette)
         _draw_choice(axes, usage, palette)
-        axes.set(xlabel="layers kept", ylabel=f"accuracy, {split_name(usage.greedy.split)}")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        axes.yaxis.set_major_formatter(PercentFormatter(1))
-        style_axes(axes)
         add_legend(axes, "lower right")
         _draw_strip(strip, usage, palette)
     return figure
+
+
+def _draw_curve(axes: Axes, greedy: GreedyLesion, palette: Palette) -> None:
+    accuracy, total = 1 - greedy.error, len(greedy.layers)
+    marker = "o" if total <= _MOST_MARKERS else ""
+    axes.plot(total - np.arange(len(accuracy)), accuracy, color=palette.colours[0], marker=marker, markersize=4)
+    axes.set_xlabel("layers kept")
+    axes.set_ylabel(measured_on("accuracy", greedy.split), parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    style_axes(axes)
 
 
 def _draw_choice(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
@@ -158,5 +166,5 @@ def _draw_strip(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
     for layers, colour in ((usage.kept, palette.colours[0]), (usage.idle, palette.faint)):
         axes.bar([layer + 1 for layer in layers], 1, width=0.9 if total <= _MOST_MARKERS else 1.0, color=colour)
     axes.set(xlim=(0.5, total + 0.5), ylim=(0, 1), yticks=[], xticks=layer_ticks(total))
-    axes.set_xlabel("layer (coloured: kept, grey: idle)")
+    axes.set_xlabel("layer, from 1 (coloured: kept, grey: idle)")
     axes.spines[:].set_visible(False)

@@ -9,7 +9,7 @@ from matplotlib.colors import CenteredNorm, ListedColormap
 
 from verydeep.analysis import NOISE, ClassRouting, is_significant
 from verydeep.errors import UserError, unknown
-from verydeep.report.figures._axes import Array, add_colour_bar, draw_heat_map, layer_grid
+from verydeep.report.figures._axes import LAYER, Array, add_colour_bar, draw_heat_map, layer_grid
 from verydeep.report.figures._gates import largest_deviation
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
@@ -39,9 +39,9 @@ def plot_routing(
             image = draw_heat_map(axes, difference, palette, CenteredNorm(0, scale), palette.diverging)
             _fade_noise(axes, difference, error, palette)
             axes.set_title(f"{routing.classes[number]}  (n = {routing.counts[number]:,})", parse_math=False)
-            axes.set_xlabel("block")
+            axes.set_xlabel("block (from 1)")
             add_colour_bar(axes, image, "class mean − overall mean of the gate")
-        panels[0].set_ylabel("layer")
+        panels[0].set_ylabel(LAYER)
         figure.supxlabel(f"faded: within {NOISE} standard errors of zero", fontsize="small")
     return figure
 

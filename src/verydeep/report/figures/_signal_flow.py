@@ -5,22 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from verydeep.analysis import SignalFlow
-from verydeep.report.figures._axes import Array, add_legend, layer_ticks, style_axes
+from verydeep.report.figures._axes import LAYER, Array, add_legend, layer_ticks, style_axes
 from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
 
 _STYLES = ("--", "-", ":", "-.")
 
 
-def plot_signal_flow(flows: Sequence[SignalFlow], path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
+def plot_signal_flow(
+    flows: SignalFlow | Sequence[SignalFlow], path: FigurePath = None, *, theme: Theme = "light"
+) -> ThemedFigure:
     """Draw the size of activations and gradients in every layer.
 
     A name such as "highway, trained" means a network and a moment: colours distinguish networks, line styles moments.
 
     Args:
-        flows: The networks and moments to compare.
+        flows: One network at one moment, or several to compare.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
     """
+    flows = [flows] if isinstance(flows, SignalFlow) else flows
     styles = curve_styles([flow.name for flow in flows])
     with themed_figure(path, 11, 4.2, theme) as (figure, palette):
         panels = figure.subplots(1, 2)
@@ -30,11 +33,12 @@ def plot_signal_flow(flows: Sequence[SignalFlow], path: FigurePath = None, *, th
                 hue, style = palette.colours[colour % len(palette.colours)], _STYLES[line % len(_STYLES)]
                 axes.plot(range(1, len(values) + 1), values, style, color=hue, label=flow.name)
             longest = max((len(flow.layers) for flow in flows), default=1)
-            axes.set(yscale="log", xlabel="layer", xticks=layer_ticks(longest))
+            axes.set(yscale="log", xlabel=LAYER, xticks=layer_ticks(longest))
             style_axes(axes)
         panels[0].set(title="activations, forward", ylabel="root mean square of the layer's output")
         panels[1].set(title="gradients, backward", ylabel="root mean square of the loss's gradient")
-        add_legend(panels[0])
+        if any(flow.name for flow in flows):
+            add_legend(panels[0])
     return figure
 
 

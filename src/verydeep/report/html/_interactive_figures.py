@@ -13,10 +13,11 @@ from verydeep.analysis import (
     PairLesion,
     SignalFlow,
     is_significant,
+    split_name,
 )
 from verydeep.report.figures._axes import Array, layer_grid
 from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
-from verydeep.report.figures._lesions import interaction, split_name
+from verydeep.report.figures._lesions import interaction
 from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
 from verydeep.report.html._charts import Chart, Series

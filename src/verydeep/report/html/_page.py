@@ -8,10 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from verydeep.analysis import Findings
+from verydeep.analysis import Findings, split_name
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
-from verydeep.report.figures._lesions import split_name
 from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._charts import SIZE
 from verydeep.report.html._heat_maps import colour_maps

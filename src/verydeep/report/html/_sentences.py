@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, Observations
-from verydeep.report.figures._lesions import split_name
+from verydeep.analysis import ClassRouting, DepthUsage, Observations, split_name
 
 _LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learnt too little to say which layers they need
 

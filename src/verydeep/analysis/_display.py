@@ -1,0 +1,71 @@
+"""How results describe themselves: one line in a terminal, a table and a picture in a notebook, and `plot`."""
+
+import os
+from collections.abc import Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+from verydeep.notebook import html_card
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FROM_0 = "layers are counted from 0"
+_MOST_LISTED = 8  # ranges of layers in a line
+_SPLIT_NAMES = {"train": "training set", "valid": "validation set", "test": "test set"}
+
+
+class Displayed:
+    """A result with a one-line `repr`, a table and a picture in notebooks, and a figure."""
+
+    _figure = ""  # the function of verydeep.report that draws it
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+        """Draw the result; a notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            **options: Options of the function of `verydeep.report` that draws such results, such as `theme="dark"`.
+        """
+        from verydeep import report
+
+        figure: Figure = getattr(report, self._figure)(self, path, **options)
+        return figure
+
+    def _summary(self) -> str:
+        """One line without the name of the class."""
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """The names and values of the table in a notebook."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        return html_card(type(self).__name__, self._rows(), [self.plot()._repr_png_()])  # type: ignore[attr-defined]
+
+
+def split_name(split: str) -> str:
+    """Name a split of a run's data in full; the name of other data stays as it is."""
+    return _SPLIT_NAMES.get(split, split)
+
+
+def samples_of(samples: int, split: str) -> str:
+    """Say how many samples of which data were measured."""
+    the = "the " if split in _SPLIT_NAMES else ""
+    return count(samples, "sample") + (f" of {the}{split_name(split)}" if split else "")
+
+
+def count(number: int, noun: str) -> str:
+    """A number and what it counts."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def list_layers(layers: Sequence[int]) -> str:
+    """Abbreviate layer numbers, in ascending order: 0-4, 7, 9-12."""
+    runs = groupby(enumerate(sorted(layers)), key=lambda pair: pair[1] - pair[0])
+    spans = [[layer for _, layer in run] for _, run in runs]
+    listed = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans]
+    return ", ".join(islice(listed, _MOST_LISTED)) + (", ..." if len(listed) > _MOST_LISTED else "") or "none"
