@@ -103,9 +103,9 @@ def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("mnits", {}, "unknown dataset 'mnits'; did you mean 'mnist'"),
         ("no/such.csv", {}, rf"no/such\.csv: no such file or folder in {re.escape(os.getcwd())}$"),
         ("", {}, "source is empty"),
-        ("mnist", {"test": 0.1}, "the option test cannot be used"),
-        ("mnist", {"target": "label"}, "the option target cannot be used"),
-        ("mnist", {"image_size": 8}, "the option image_size cannot be used"),
+        ("mnist", {"test": 0.1}, "data.test cannot be used"),
+        ("mnist", {"target": "label"}, "data.target cannot be used"),
+        ("mnist", {"image_size": 8}, "data.image_size cannot be used"),
         ("mnist", {"validation": 1.5}, "validation = 1.5 is not a share"),
         ("mnist", {"validation": 0}, "validation must be 1 sample or more"),
         ("mnist", {"validation": True}, "validation: expected"),
@@ -136,7 +136,7 @@ def test_no_option_is_silently_ignored(tmp_path: Path, option: str) -> None:
         np.save(tmp_path / f"{role}_x.npy", np.zeros((4, 2), dtype=np.float32))
         np.save(tmp_path / f"{role}_y.npy", np.arange(4) % 2)
     value: Any = {"image_size": 8, "channels": 1, "test": 0.5, "validation": 0.5}.get(option, "elsewhere")
-    with pytest.raises(UserError, match=f"the option {option} cannot be used"):
+    with pytest.raises(UserError, match=f"data.{option} cannot be used"):
         load_dataset(tmp_path, **{option: value})
 
 
@@ -150,7 +150,7 @@ def test_given_files_must_be_one_split_of_the_same_kind(tmp_path: Path) -> None:
     for source, given, message in (
         ("one.npz", "a.csv", "is not the same kind of data as"),
         ("one.npz", "two.npz", r"holds several splits \(train, test\)"),
-        ("two.npz", "one.npz", "already has a test split; leave test_path out"),
+        ("two.npz", "one.npz", "already has a test split; leave data.test_path out"),
         ("one.npz", "no.npz", "no such file"),
         ("a.txt", "a.csv", "expected a file ending in"),
     ):

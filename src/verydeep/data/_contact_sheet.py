@@ -1,13 +1,10 @@
 """A contact sheet: one row of samples per class, to see at a glance what a dataset holds."""
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from verydeep.data._dataset import Dataset, Split
 from verydeep.errors import UserError
@@ -25,9 +22,23 @@ _BACKGROUND, _TEXT = (255, 255, 255), (30, 30, 30)
 
 
 def contact_sheet(dataset: Dataset, samples: int = 10) -> "Image":
-    """Draw the first training samples of each class, one labelled row per class, in as many columns as needed."""
+    """Draw the first training samples of each class, one labelled row per class, in as many columns as needed.
+
+    Args:
+        dataset: A dataset of images, raw or prepared.
+        samples: How many samples of each class to draw.
+
+    Returns:
+        An image of Pillow, which notebooks show.
+
+    >>> from verydeep.data import contact_sheet, load_dataset
+    >>> contact_sheet(load_dataset("digits"), samples=5).save("digits.png")
+    """
     from PIL import Image, ImageDraw, ImageFont
 
+    if dataset.train.x.ndim != 4 or dataset.train.x.shape[1] not in (1, 3):
+        shape = tuple(dataset.train.x.shape[1:])
+        raise UserError(f"{dataset.name}: only images can be drawn, but its samples have shape {shape}")
     if not 1 <= samples <= _MAX_SAMPLES:
         raise UserError(f"samples: {samples} per class cannot be drawn; choose 1 to {_MAX_SAMPLES}")
     tiles = _tiles(dataset.train, [_first(dataset.train, c, samples) for c in range(len(dataset.classes))])
@@ -58,19 +69,17 @@ def _first(split: Split, c: int, samples: int) -> torch.Tensor:
 
 
 def _tiles(split: Split, chosen: list[torch.Tensor]) -> list[list["Image"]]:
-    brightest = max(int(split.x.max()), 1)  # digits have values up to 16, photographs up to 255
-    factor = max(1, _TILE // split.x.shape[-1])
-    return [[_tile(x, brightest, factor) for x in _images(split.x[rows])] for rows in chosen]
+    x = split.x[torch.cat(chosen)].cpu()
+    # digits have values up to 16, photographs up to 255, and prepared images others
+    low, high = (0.0, max(float(x.max()), 1.0)) if x.dtype == torch.uint8 else (float(x.min()), float(x.max()))
+    pixels = ((x.double() - low) / (high - low or 1) * 255).to(torch.uint8)
+    factor = max(1, _TILE // x.shape[-1])
+    return [[_tile(image, factor) for image in images] for images in pixels.split([len(rows) for rows in chosen])]
 
 
-def _images(x: torch.Tensor) -> Iterator[NDArray[np.uint8]]:
-    for image in x:  # (channel, height, width); grey becomes three equal channels
-        yield image.expand(3, -1, -1).permute(1, 2, 0).numpy()
-
-
-def _tile(pixels: NDArray[np.uint8], brightest: int, factor: int) -> "Image":
+def _tile(image: torch.Tensor, factor: int) -> "Image":
     from PIL import Image
 
-    scaled = (pixels.astype(np.uint16) * 255 // brightest).astype(np.uint8)
-    tile = Image.fromarray(scaled)
+    # (channel, height, width); grey becomes three equal channels
+    tile = Image.fromarray(image.expand(3, -1, -1).permute(1, 2, 0).numpy())
     return tile.resize((tile.width * factor, tile.height * factor), Image.Resampling.NEAREST)

@@ -1,14 +1,19 @@
 """`Dataset`: its splits as tensors, and the names of its classes."""
 
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from verydeep.data.prepare._columns import TablePreparation
 from verydeep.data.prepare._preprocess import ArrayPreparation
+from verydeep.notebook import html_card
+
+_MOST_CLASSES = 10  # named, and shown in a notebook
+_MOST_PIXELS = 800  # of the contact sheet in a notebook, each way
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Samples and their class numbers.
 
@@ -17,6 +22,11 @@ class Split:
         y: Class numbers, int64, `(n,)`.
         prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
         whole: Whether these are all samples of data without splits.
+
+    >>> import torch
+    >>> from verydeep.data import Split
+    >>> Split(torch.randn(100, 20), torch.randint(0, 3, (100,)))
+    <Split: 100 samples of shape (20,)>
     """
 
     x: Tensor
@@ -27,14 +37,17 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __repr__(self) -> str:
+        return f"<Split: {len(self):,} sample{'s' * (len(self) != 1)} of shape {tuple(self.x.shape[1:])}>"
+
     def prepared(self, x: Tensor) -> Tensor:
         """Prepare some of its samples for the network, if `x` is not ready."""
         return x if self.prepare is None else self.prepare(x)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
-    """A dataset with its splits.
+    """A dataset with its splits; `load_dataset` makes one.
 
     Attributes:
         name: The known name, or that of the file or folder.
@@ -43,6 +56,12 @@ class Dataset:
         test: The test samples.
         classes: The class names; class number i is `classes[i]`.
         preparation: How the raw values were prepared, to be applied to new ones; None for raw data.
+
+    >>> import torch
+    >>> from verydeep.data import Dataset, Split
+    >>> train, test = (Split(torch.randn(n, 20), torch.randint(0, 3, (n,))) for n in (100, 50))
+    >>> Dataset("flowers", train, None, test, ("setosa", "versicolor", "virginica"))
+    <Dataset 'flowers': 100 training and 50 test samples of shape (20,), 3 classes>
     """
 
     name: str
@@ -51,3 +70,30 @@ class Dataset:
     test: Split
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation | None = None
+
+    def __repr__(self) -> str:
+        valid = "" if self.valid is None else f", {len(self.valid):,} validation"
+        sizes = f"{len(self.train):,} training{valid} and {len(self.test):,} test samples"
+        shape = tuple(self.train.x.shape[1:])
+        return f"<Dataset {self.name!r}: {sizes} of shape {shape}, {len(self.classes)} classes>"
+
+    def _repr_html_(self) -> str:
+        names = ", ".join(self.classes[:_MOST_CLASSES]) + (", ..." if len(self.classes) > _MOST_CLASSES else "")
+        rows = [
+            ("training samples", f"{len(self.train):,}"),
+            ("validation samples", "none" if self.valid is None else f"{len(self.valid):,}"),
+            ("test samples", f"{len(self.test):,}"),
+            ("shape of a sample", f"{tuple(self.train.x.shape[1:])}"),
+            (f"{len(self.classes)} classes", names),
+        ]
+        images = self.train.x.ndim == 4 and self.train.x.shape[1] in (1, 3)
+        return html_card(f"Dataset {self.name}", rows, [self._contact_sheet()] if images else [])
+
+    def _contact_sheet(self) -> bytes:
+        from verydeep.data._contact_sheet import contact_sheet
+
+        sheet = contact_sheet(replace(self, classes=self.classes[:_MOST_CLASSES]))
+        sheet.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+        png = io.BytesIO()
+        sheet.save(png, format="PNG")
+        return png.getvalue()

@@ -14,6 +14,7 @@ from verydeep.data._dataset import Dataset, Split
 from verydeep.data.known._catalogue import KNOWN_NAMES
 from verydeep.data.known._fetch import load_raw
 from verydeep.data.own._array_files import is_memory_mapped
+from verydeep.data.own._in_memory import InMemory, in_memory
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._read import check_options, read_own
 from verydeep.data.own._table import Table
@@ -28,26 +29,40 @@ _FULL = {"digits": 16.0}  # scikit-learn's digits have 17 grey levels, other ima
 
 
 def load_dataset(
-    source: str | os.PathLike[str] | DataConfig,
+    source: str | os.PathLike[str] | DataConfig | Any,  # noqa: ANN401 - also DataFrames and pairs of arrays
     root: str | os.PathLike[str] | None = None,
     **options: Any,  # noqa: ANN401 - the fields of DataConfig, checked against their types there
 ) -> Dataset:
-    """Load a known dataset by name or the user's own data by its path, split it and prepare its values.
+    """Load a known dataset or the user's own data, split it and prepare its values.
 
     Args:
-        source: `mnist`, `fashion-mnist`, `cifar10`, `cifar100` or `digits`; the path of a `.csv`, `.parquet` or `.npz`
-            file or of a folder; or a `DataConfig` with all options.
+        source: A name (`mnist`, `fashion-mnist`, `cifar10`, `cifar100` or `digits`); the path of a `.csv`, `.parquet`
+            or `.npz` file or of a folder; a DataFrame of pandas or polars; a pair `(x, y)` of arrays or tensors; or a
+            `DataConfig` with all options.
         root: The folder of known datasets; by default `$VERYDEEP_DATA` or the user's cache.
         **options: The other fields of `DataConfig`, such as `target="species"` or `validation=0.1`.
+
+    Returns:
+        The dataset; its splits are tensors that are ready for a network.
+
+    >>> from verydeep.data import load_dataset
+    >>> load_dataset("digits", validation=0.1)
+    <Dataset 'digits': 1,294 training, 144 validation and 359 test samples of shape (1, 8, 8), 10 classes>
+    >>> import numpy as np
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.repeat(["low", "high"], 10)
+    >>> load_dataset((x, y), preprocess="standardise").classes
+    ('high', 'low')
     """
-    config = _config(source, options)
-    known = config.source in KNOWN_NAMES
-    check_options(config, known)
-    splits, classes = _known_splits(config.source, root) if known else _own_splits(config)
+    memory = in_memory(source)
+    config = _config(source, memory, options)
+    known = memory is None and config.source in KNOWN_NAMES
+    check_options(config, known, memory)
+    splits, classes = _known_splits(config.source, root) if known else _own_splits(config, memory)
     splits = add_splits(splits, config)
     if isinstance(splits["train"].x, Table):
         return _from_tables(splits, classes, config)
-    return _from_arrays(splits, classes, config, lazily=not known and is_memory_mapped(Path(config.source)))
+    lazily = not known and memory is None and is_memory_mapped(Path(config.source))
+    return _from_arrays(splits, classes, config, lazily)
 
 
 def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, root: str | Path | None = None) -> Split:
@@ -72,13 +87,22 @@ def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, roo
     return _own_split(inputs, splits[split], source)
 
 
-def _config(source: str | os.PathLike[str] | DataConfig, options: dict[str, Any]) -> DataConfig:
+def _config(source: object, memory: InMemory | None, options: dict[str, Any]) -> DataConfig:
     if isinstance(source, DataConfig):
         if options:
             raise UserError("load_dataset: give options in the DataConfig or as arguments, not both")
         return source
+    if memory is None and not isinstance(source, str | os.PathLike):
+        raise UserError(
+            "load_dataset takes a name, a path, a DataFrame, a pair (x, y) of arrays or a DataConfig; "
+            f"got {type(source).__name__}"
+        )
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
-    return from_dict(DataConfig, {"source": os.fspath(source), **plain}, "load_dataset")
+    for path in ("test_path", "valid_path"):
+        if isinstance(plain.get(path), os.PathLike):
+            plain[path] = os.fspath(plain[path])
+    name = os.fspath(source) if memory is None else memory.name  # type: ignore[call-overload]
+    return from_dict(DataConfig, {"source": name, **plain}, "load_dataset")
 
 
 def _known_splits(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
@@ -87,8 +111,8 @@ def _known_splits(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[
     return {split: UnpreparedSplit(samples.x, samples.y) for split, samples in splits.items()}, raw.classes
 
 
-def _own_splits(config: DataConfig) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
-    raw = read_own(config)
+def _own_splits(config: DataConfig, memory: InMemory | None) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
+    raw = read_own(config, memory)
     classes = class_names(raw["train"], config.source)
     return {split: UnpreparedSplit(part.x, class_numbers(part, classes)) for split, part in raw.items()}, classes
 

@@ -91,5 +91,5 @@ def test_missing_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_memory_mapped_data_is_not_split_at_random(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the option validation cannot be used"):
+    with pytest.raises(UserError, match=r"data\.validation cannot be used"):
         load_dataset(save(tmp_path), validation=0.1)

@@ -209,7 +209,7 @@ def test_a_bad_row_of_the_test_file_is_reported(write: Write, row: list[str], me
         ("\n\n", "the file is empty"),
         ("a,label\n", "no rows of data"),
         ("a,a,label\n1,2,x\n", "names the column 'a' twice"),
-        ("a,b\n1,2\n", "name the column that holds the classes with target=...; it has 'a', 'b'"),
+        ("a,b\n1,2\n", "which column holds the classes. Set data.target to one of 'a', 'b'"),
         ("label\nx\ny\n", "no columns left to learn from"),
         (",label\n1,x\n2,y\n", "a column has no name"),
         ("a,label\n1,x\n2,x\n3,x\n", "only one class, 'x'"),
@@ -239,8 +239,15 @@ def test_free_text_is_not_taken_for_categories(write: Write) -> None:
 @pytest.mark.parametrize("option", ["target", "ignore", "categorical"])
 def test_the_error_for_an_unknown_column_lists_the_columns(write: Write, option: str) -> None:
     options: dict[str, Any] = {"target": "species"} | {option: "weight" if option == "target" else ["weight"]}
-    with pytest.raises(UserError, match=r"pets.csv: no column 'weight'; it has 'age', 'town', 'species'"):
+    message = rf"data\.{option}: .*pets.csv has no column 'weight'; it has 'age', 'town', 'species'"
+    with pytest.raises(UserError, match=message):
         load_dataset(write(ROWS), **options)
+
+
+@pytest.mark.parametrize("wanted", ["Species", "SPECIES", "specis"])
+def test_a_misspelt_column_is_suggested(write: Write, wanted: str) -> None:
+    with pytest.raises(UserError, match=f"has no column '{wanted}'; did you mean 'species'"):
+        load_dataset(write(ROWS), target=wanted)
 
 
 def test_preprocessing_for_images_is_refused_for_tables(write: Write) -> None:
@@ -292,7 +299,9 @@ def test_parquet_errors_name_file_row_and_column(tmp_path: Path) -> None:
         load_dataset(path, test_path=str(parquet(tmp_path / "t.parquet", {"a": [1.0], "y": [0]})))
     path = parquet(tmp_path / "q.parquet", {"a": [[1]] * 9, "b": range(9), "y": [0, 1, 2] * 3})
     for target in ("y", "a"):
-        with pytest.raises(UserError, match=r"q\.parquet: column 'a': list.* cannot be used; .* name it in `ignore`"):
+        with pytest.raises(
+            UserError, match=r"q\.parquet: column 'a': list.* cannot be used; .* list it in data.ignore"
+        ):
             load_dataset(path, target=target)
     assert load_dataset(path, ignore=["a"]).train.x.shape[1] == 1
     (tmp_path / "r.parquet").write_bytes(b"PAR1 nonsense PAR1")

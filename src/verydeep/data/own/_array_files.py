@@ -32,7 +32,7 @@ def read_npz(path: Path) -> dict[str, RawSplit]:
 
 def read_npz_samples(path: Path) -> Tensor:
     """Read only `x`, for samples whose classes are not known."""
-    return _as_samples(_array(path, _load_npz(path), "x"), f"{path}: x")
+    return as_samples(_array(path, _load_npz(path), "x"), f"{path}: x")
 
 
 def is_memory_mapped(path: Path) -> bool:
@@ -49,9 +49,9 @@ def read_memory_mapped(folder: Path) -> dict[str, RawSplit]:
 
 
 def _npz_split(path: Path, arrays: dict[str, np.ndarray], suffix: str) -> RawSplit:
-    x = _as_samples(_array(path, arrays, "x" + suffix), f"{path}: x{suffix}")
+    x = as_samples(_array(path, arrays, "x" + suffix), f"{path}: x{suffix}")
     where = f"{path}: y{suffix}"
-    y = _check_labels(_array(path, arrays, "y" + suffix), len(x), where)
+    y = check_labels(_array(path, arrays, "y" + suffix), len(x), where)
     classes = None
     if "classes" in arrays:
         y = _label_names(y, arrays["classes"], where)
@@ -83,7 +83,7 @@ def _mapped_split(folder: Path, name: str) -> RawSplit:
     x = _image_axes(_load_npy(samples, "c"), str(samples))
     if x.dtype.name not in _MAPPABLE or not x.dtype.isnative:
         raise UserError(f"{samples}: {x.dtype} cannot be used from disk; save one of {', '.join(_MAPPABLE)}")
-    y = _check_labels(_load_npy(labels, None), len(x), str(labels))
+    y = check_labels(_load_npy(labels, None), len(x), str(labels))
     return RawSplit(torch.from_numpy(x), y, lambda i: f"{labels}[{i}]")
 
 
@@ -97,7 +97,7 @@ def _load_npy(path: Path, mode: Literal["c"] | None) -> np.ndarray:
     return array
 
 
-def _as_samples(array: np.ndarray, where: str) -> Tensor:
+def as_samples(array: np.ndarray, where: str) -> Tensor:
     """Convert an array to samples: uint8 as it is, small types as float32, others as float64, all finite in float32."""
     if array.dtype.kind not in "buif":
         raise UserError(f"{where}: expected numbers, got {array.dtype}; save them as float32 or uint8")
@@ -134,7 +134,7 @@ def _check_finite(array: np.ndarray, where: str) -> None:
         raise UserError(f"{where}{list(first)}: {array[first]} is not a finite float32 number; correct or remove it")
 
 
-def _check_labels(y: np.ndarray, count: int, where: str) -> np.ndarray:
+def check_labels(y: np.ndarray, count: int, where: str) -> np.ndarray:
     """Raise unless there is one label, a whole number or text, per sample."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]

@@ -111,7 +111,7 @@ def _check_same_size(images: list[tuple[Path, np.ndarray]]) -> None:
         if other.shape[1:] != image.shape[1:]:
             raise UserError(
                 f"{path} is {_size(other)} pixels, {first} is {_size(image)}; "
-                "all images must have the same size, or give image_size to resize them"
+                "all images must have the same size, or set data.image_size to resize them"
             )
 
 

@@ -7,6 +7,7 @@ from verydeep.data._config import DataConfig
 from verydeep.data.known._catalogue import KNOWN_NAMES
 from verydeep.data.own._array_files import is_memory_mapped, read_memory_mapped, read_npz
 from verydeep.data.own._image_folder import read_image_folder
+from verydeep.data.own._in_memory import InMemory
 from verydeep.data.own._raw_split import SPLIT_NAMES, RawSplit, match_split_names
 from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, read_table, split_off_target
 from verydeep.errors import UserError, unknown
@@ -22,25 +23,25 @@ _OPTIONS = {  # the options that have an effect on each kind of data
 }
 
 
-def check_options(config: DataConfig, known: bool) -> None:
+def check_options(config: DataConfig, known: bool, memory: InMemory | None = None) -> None:
     """Raise if an option is set that has no effect on this kind of data."""
-    allowed = _OPTIONS["known" if known else _kind(Path(config.source))]
+    allowed = _OPTIONS["known" if known else _kind_of(config, memory)]
     defaults = {field.name: field.default for field in fields(config)}
     for name in sorted(set().union(*_OPTIONS.values()) - allowed):
         if getattr(config, name) != defaults[name]:
-            raise UserError(f"{config.source}: the option {name} cannot be used with this kind of data; leave it out")
+            raise UserError(f"{config.source}: data.{name} cannot be used with this kind of data; leave it out")
 
 
-def read_own(config: DataConfig) -> dict[str, RawSplit]:
-    """Read the splits at `source`, `test_path` and `valid_path`; there is at least `train`."""
-    source = Path(config.source)
-    splits = _read(source, config)
+def read_own(config: DataConfig, memory: InMemory | None = None) -> dict[str, RawSplit]:
+    """Read the splits at `source`, or in memory, and at `test_path` and `valid_path`; there is at least `train`."""
+    source = config.source
+    splits = _read(Path(source), config) if memory is None else memory.read(config)
     for split, given in (("test", config.test_path), ("valid", config.valid_path)):
         if given is None:
             continue
         if split in splits:
-            raise UserError(f"{source}: already has a {split} split; leave {split}_path out")
-        if _kind(Path(given)) != _kind(source):
+            raise UserError(f"{source}: already has a {split} split; leave data.{split}_path out")
+        if _kind(Path(given)) != _kind_of(config, memory):
             raise UserError(f"{given}: is not the same kind of data as {source}; give both in the same form")
         splits[split] = _single(_read(Path(given), config), given)
     return splits
@@ -57,6 +58,10 @@ def _read(path: Path, config: DataConfig) -> dict[str, RawSplit]:
     if kind == "array":
         return read_npz(path)
     return {"train": split_off_target(read_table(path, config.delimiter), config)}
+
+
+def _kind_of(config: DataConfig, memory: InMemory | None) -> str:
+    return _kind(Path(config.source)) if memory is None else memory.kind
 
 
 def _kind(path: Path) -> str:

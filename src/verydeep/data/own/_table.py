@@ -1,6 +1,7 @@
 """A table in memory; cells stay as they were read until it is known whether a column is numeric or categorical."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,13 @@ class Table:
     """Named columns of one file.
 
     Attributes:
-        path: The file, for error messages.
+        path: The file, for error messages; for a table without one, what it is called.
         columns: Columns by name: float64 with NaN for missing numbers, or objects, text with None for missing cells. A
             column of an unsupported type is stored as the error to raise when it is used, since it may be ignored.
-        rows: Row numbers as an editor shows them: in a CSV file the header is row 1.
+        rows: Row numbers as an editor shows them, so in a CSV file the header is row 1; without a file, from 0.
     """
 
-    path: Path
+    path: Path | str
     columns: dict[str, np.ndarray | UserError]
     rows: np.ndarray
 
@@ -34,12 +35,22 @@ class Table:
 
     def place(self, row: int, column: str) -> str:
         """The place of a cell, for error messages."""
-        return f"{self.path}: row {self.rows[row]}, column {column!r}"
+        return f"{self.path}: {self.row(row)}, column {column!r}"
 
-    def check_has(self, column: str) -> None:
-        """Raise if there is no such column."""
-        if column not in self.columns:
-            raise UserError(f"{self.path}: no column {column!r}; it has {list_names(self.columns)}")
+    def row(self, row: int) -> str:
+        """The number of a row, for error messages."""
+        return f"row {self.rows[row]}" + (" (from 0)" if isinstance(self.path, str) else "")
+
+    def check_has(self, column: str, setting: str = "") -> None:
+        """Raise if there is no such column; `setting` is the setting that names it."""
+        if column in self.columns:
+            return
+        what = f"{setting}: {self.path} has no column {column!r}" if setting else f"{self.path}: no column {column!r}"
+        lower = {name.lower(): name for name in self.columns}
+        near = get_close_matches(column.lower(), lower, n=1)
+        raise UserError(
+            f"{what}; " + (f"did you mean {lower[near[0]]!r}?" if near else f"it has {list_names(self.columns)}")
+        )
 
     def cells(self, column: str) -> np.ndarray:
         """Get a column by name."""
@@ -76,7 +87,7 @@ class Table:
             row = next(i for i, cell in enumerate(cells) if cell is not None and not is_number(cell))
             raise UserError(
                 f"{self.place(row, column)}: {shorten(cells[row])} is not a number, but other rows hold numbers; "
-                "correct it, or name the column in `categorical`"
+                "correct it, or list the column in data.categorical"
             )
         bad = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
         if len(bad):

@@ -30,9 +30,10 @@ def read_table(path: Path, delimiter: str = ",") -> Table:
 def split_off_target(table: Table, config: DataConfig) -> RawSplit:
     """Use the target column as labels, and the other columns, except the ignored ones, as samples."""
     target = _target(table, config.target)
-    for name in (*config.ignore, *config.categorical):
-        if name:  # a column without a name holds saved row numbers, which not every file has
-            table.check_has(name)
+    for setting in ("ignore", "categorical"):
+        for name in getattr(config, setting):
+            if name:  # a column without a name holds saved row numbers, which not every file has
+                table.check_has(name, f"data.{setting}")
     labels = _labels(table, target)
     features = {name: cells for name, cells in table.columns.items() if name not in (target, *config.ignore)}
     _check_features(table.path, features)
@@ -41,12 +42,12 @@ def split_off_target(table: Table, config: DataConfig) -> RawSplit:
 
 def _target(table: Table, wanted: str | None) -> str:
     if wanted is not None:
-        table.check_has(wanted)
+        table.check_has(wanted, "data.target")
         return wanted
     found = [name for name in table.columns if name.lower() in _USUAL_TARGETS]
     if len(found) != 1:
         raise UserError(
-            f"{table.path}: name the column that holds the classes with target=...; it has {list_names(table.columns)}"
+            f"{table.path}: which column holds the classes? Set data.target to one of {list_names(table.columns)}"
         )
     return found[0]
 
@@ -64,11 +65,11 @@ def _labels(table: Table, target: str) -> np.ndarray:
     return labels
 
 
-def _check_features(path: Path, columns: Collection[str]) -> None:
+def _check_features(path: Path | str, columns: Collection[str]) -> None:
     if not columns:
         raise UserError(f"{path}: no columns left to learn from besides the target")
     if "" in columns:
-        raise UserError(f"{path}: a column has no name (saved row numbers?); name it, or set ignore to ['']")
+        raise UserError(f"{path}: a column has no name (saved row numbers?); name it, or set data.ignore to ['']")
 
 
 def read_csv(path: Path, delimiter: str = ",") -> Table:
@@ -86,7 +87,7 @@ def read_csv(path: Path, delimiter: str = ",") -> Table:
         if len(record) != len(names):
             raise UserError(f"{path}: row {row} has {len(record)} cells, the header has {len(names)}; correct that row")
         rows.append(row)
-        cells.append([_cell(text) for text in record])
+        cells.append([parse_cell(text) for text in record])
     columns = np.array(cells, dtype=object).reshape(len(cells), len(names))
     return Table(path, {name: columns[:, i] for i, name in enumerate(names)}, np.array(rows, dtype=np.int64))
 
@@ -104,7 +105,8 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _cell(text: str) -> str | None:
+def parse_cell(text: str) -> str | None:
+    """The text of a cell without surrounding blanks; None if it is missing."""
     stripped = text.strip()
     return None if len(stripped) < 5 and stripped.lower() in _MISSING else stripped
 
@@ -143,5 +145,5 @@ def _parquet_column(column: Any, where: str) -> np.ndarray | UserError:  # noqa:
     if any(test(kind) for test in (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)):
         return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_null)):
-        return np.array([None if value is None else _cell(value) for value in column.to_pylist()], dtype=object)
-    return UserError(f"{where}: {kind} cannot be used; save it as a number or text, or name it in `ignore`")
+        return np.array([None if value is None else parse_cell(value) for value in column.to_pylist()], dtype=object)
+    return UserError(f"{where}: {kind} cannot be used; save it as a number or text, or list it in data.ignore")

@@ -68,7 +68,9 @@ class TablePreparation:
 def fit_table(train: Table, config: DataConfig) -> TablePreparation:
     """Fit the encoding of each column to the training rows."""
     if config.preprocess not in ("paper", "standardise", "none"):
-        raise UserError(f"{train.path}: preprocess = '{config.preprocess}' is for images; a table can be standardised")
+        raise UserError(
+            f"{train.path}: data.preprocess = '{config.preprocess}' is for images; a table can be standardised"
+        )
     names = list(train.columns)
     numeric = [name for name in names if name not in config.categorical and _is_numeric(train, name)]
     categorical = [name for name in names if name not in numeric]
@@ -86,15 +88,15 @@ def _is_numeric(train: Table, name: str) -> bool:
     if numbers:
         word = next(i for i in filled if not is_number(cells[i]))
         raise UserError(
-            f"{train.place(word, name)}: {shorten(cells[word])} is not a number, but row {train.rows[numbers[0]]} "
-            f"holds {shorten(cells[numbers[0]])}; correct it, or name the column in `categorical`"
+            f"{train.place(word, name)}: {shorten(cells[word])} is not a number, but {train.row(numbers[0])} "
+            f"holds {shorten(cells[numbers[0]])}; correct it, or list the column in data.categorical"
         )
     return False
 
 
 def _check_not_empty(train: Table, name: str, present: np.ndarray) -> None:
     if not present.any():
-        raise UserError(f"{train.path}: column {name!r} has no values in the training rows; name it in `ignore`")
+        raise UserError(f"{train.path}: column {name!r} has no values in the training rows; list it in data.ignore")
 
 
 def _fit_numbers(train: Table, names: list[str], standardise: bool) -> tuple[NumberColumn, ...]:
@@ -126,7 +128,7 @@ def _fit_categories(train: Table, names: list[str]) -> tuple[CategoryColumn, ...
         if len(values) > _MAX_CATEGORIES:
             raise UserError(
                 f"{train.path}: column {name!r} has {len(values)} different values, too many for categories; "
-                "name it in `ignore` if it is free text or an identifier"
+                "list it in data.ignore if it is free text or an identifier"
             )
     fitted = zip(names, imputer.statistics_, encoder.categories_, strict=True)
     return tuple(CategoryColumn(name, str(fill), tuple(map(str, values))) for name, fill, values in fitted)
