@@ -101,5 +101,5 @@ def test_figures_do_not_touch_pyplot() -> None:
     before = sys.modules.get("matplotlib.pyplot")
     figures = Findings(lesions=made_up.lesions()).plot()
     assert sys.modules.get("matplotlib.pyplot") is before
-    assert all(figure._repr_png_().startswith(b"\x89PNG") for figure in figures.values())
-    assert "<img" in figures._repr_html_()
+    assert all(figure._repr_png_().startswith(b"\x89PNG") for figure in figures.values())  # type: ignore[attr-defined]
+    assert "<img" in figures._repr_html_()  # type: ignore[attr-defined]

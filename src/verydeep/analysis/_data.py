@@ -80,7 +80,7 @@ def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
         return Split(*_pair(data, "data", torch.get_default_dtype() if parameter is None else parameter.dtype))
     if isinstance(data, str | bytes | dict) or _is_array(data) or not isinstance(data, Iterable):
         raise UserError(f"{_EXPECTED}; got {_describe(data)}")
-    return data  # type: ignore[return-value]
+    return data
 
 
 def _is_array(value: object) -> bool:

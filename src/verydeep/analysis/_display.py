@@ -15,22 +15,8 @@ _MOST_LISTED = 8  # ranges of layers in a line
 _SPLIT_NAMES = {"train": "training set", "valid": "validation set", "test": "test set"}
 
 
-class Displayed:
-    """A result with a one-line `repr`, a table and a picture in notebooks, and a figure."""
-
-    _figure = ""  # the function of verydeep.report that draws it
-
-    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
-        """Draw the result; a notebook shows the figure.
-
-        Args:
-            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
-            **options: Options of the function of `verydeep.report` that draws such results, such as `theme="dark"`.
-        """
-        from verydeep import report
-
-        figure: Figure = getattr(report, self._figure)(self, path, **options)
-        return figure
+class Described:
+    """A result that describes itself in a line and, in a notebook, in a table."""
 
     def _summary(self) -> str:
         """One line without the name of the class."""
@@ -43,8 +29,37 @@ class Displayed:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._summary()}>"
 
+
+class Displayed(Described):
+    """A result that has a figure, too, which a notebook shows below the table."""
+
+    _figure = ""  # the function of verydeep.report that draws it
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+        """Draw the result; a notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            **options: Options of the function of `verydeep.report` that draws such results, such as `theme="dark"`.
+        """
+        figure: Figure = draw(self._figure, self, path, **options)
+        return figure
+
     def _repr_html_(self) -> str:
-        return html_card(type(self).__name__, self._rows(), [self.plot()._repr_png_()])  # type: ignore[attr-defined]
+        return html_card(type(self).__name__, self._rows(), [picture_of(self)])
+
+
+def draw(function: str, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Call a function of `verydeep.report`, which is imported only now."""
+    from verydeep import report
+
+    return getattr(report, function)(*arguments, **options)
+
+
+def picture_of(result: Displayed) -> bytes:
+    """The figure of a result as PNG, in the size of a notebook."""
+    picture: bytes = result.plot()._repr_png_()  # type: ignore[attr-defined]
+    return picture
 
 
 def split_name(split: str) -> str:

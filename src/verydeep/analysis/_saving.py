@@ -8,12 +8,12 @@ import zipfile
 import zlib
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis._display import Displayed
+from verydeep.analysis._display import Described, Displayed, draw, picture_of
 from verydeep.analysis._observations import Observations, observations
 from verydeep.analysis._results import (
     ClassRouting,
@@ -28,6 +28,9 @@ from verydeep.analysis._results import (
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.notebook import html_card
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _FORMAT = 1  # increased whenever older versions can no longer read the files
 
@@ -60,7 +63,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
-class Findings(Displayed):
+class Findings(Described):
     """All results for one network; None or empty if an analysis has not been run.
 
     Attributes:
@@ -81,7 +84,15 @@ class Findings(Displayed):
     flow: tuple[SignalFlow, ...] = ()
     prune: PruneReport | None = None
 
-    _figure = "plot_findings"
+    def plot(self, folder: str | Path | None = None, **options: Any) -> dict[str, "Figure"]:  # noqa: ANN401
+        """Draw every result that is present; a notebook shows the figures.
+
+        Args:
+            folder: The folder for gates.png, gates.svg, lesions.png, ...; by default, no files are written.
+            **options: Options of `verydeep.report.plot_findings`, such as `theme="dark"`.
+        """
+        figures: dict[str, Figure] = draw("plot_findings", self, folder, **options)
+        return figures
 
     def _present(self) -> dict[str, Displayed]:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -96,7 +107,7 @@ class Findings(Displayed):
 
     def _repr_html_(self) -> str:
         shown = self.usage or self.lesions or self.gates
-        return html_card("Findings", self._rows(), [] if shown is None else [shown.plot()._repr_png_()])  # type: ignore[attr-defined]
+        return html_card("Findings", self._rows(), [] if shown is None else [picture_of(shown)])
 
     @property
     def observations(self) -> Observations:

@@ -97,10 +97,10 @@ def _config(source: object, memory: InMemory | None, options: dict[str, Any]) ->
             "load_dataset takes a name, a path, a DataFrame, a pair (x, y) of arrays or a DataConfig; "
             f"got {type(source).__name__}"
         )
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    plain: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
     for path in ("test_path", "valid_path"):
-        if isinstance(plain.get(path), os.PathLike):
-            plain[path] = os.fspath(plain[path])
+        if isinstance(given := options.get(path), os.PathLike):
+            plain[path] = os.fspath(given)
     name = os.fspath(source) if memory is None else memory.name  # type: ignore[call-overload]
     return from_dict(DataConfig, {"source": name, **plain}, "load_dataset")
 

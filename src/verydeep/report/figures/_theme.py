@@ -129,7 +129,7 @@ def _suffix(path: Path) -> str:
 
 
 @contextmanager
-def _settings(settings: dict[str, Any]) -> Iterator[None]:
+def _settings(settings: Any) -> Iterator[None]:  # noqa: ANN401 - matplotlib lists every key
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks show as boxes
         yield
