@@ -96,9 +96,9 @@ def test_files_that_are_no_results_are_refused_in_one_line(tmp_path: Path) -> No
     changed = whole[:middle] + bytes(255 - byte for byte in whole[middle : middle + 20]) + whole[middle + 20 :]
     for damaged in (b"", b"nothing", whole[: len(whole) // 2], changed):
         path.write_bytes(damaged)
-        assert "not a result of verydeep analyze, or is damaged" in problem()
+        assert "not a result of an analysis, or is damaged" in problem()
     np.savez(path, loss=np.zeros(3))
-    assert "not a result of verydeep analyze" in problem()
+    assert "not a result of an analysis" in problem()
     np.savez(path, verydeep=np.array('{"format": 9, "kind": "LesionStudy", "result": {}}'))
     assert "format 9, not 1" in problem()
     np.savez(path, verydeep=np.array('{"format": 1, "kind": "LesionStudy", "result": {}}'))

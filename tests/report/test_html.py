@@ -71,7 +71,7 @@ def test_the_page_has_every_section_and_says_the_answer(trained: Run, page: Path
     assert {f"#{section}" for section in sections} <= {link["href"] for link in found.all("a")}
     assert "For digits, this network needs 2 of its 6 highway layers: the other 4 are idle." in found.text
     assert "Kept: layers 1–2." in found.text
-    assert "accuracy, test, after fine-tuning" in found.text
+    assert "accuracy, test set, after fine-tuning" in found.text
     assert "91.0% of 1,000 samples" in found.text
     assert "It finished all 3 epochs." in found.text
 

@@ -151,5 +151,5 @@ def test_damaged_results_are_named(run: Path, capsys: pytest.CaptureFixture[str]
     save_findings(made_up.findings(), run / "analysis")
     (run / "analysis" / "lesions.npz").write_bytes(b"no")
     assert main(["report", str(run)]) == 2
-    assert "lesions.npz is not a result of verydeep analyze, or is damaged" in capsys.readouterr().err
+    assert "lesions.npz is not a result of an analysis, or is damaged" in capsys.readouterr().err
     assert not (run / "report.html").exists()

@@ -182,11 +182,11 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
             arrays = {name: file[name] for name in file.files}
         return dict(json.loads(str(arrays.pop(_HEADER)))), arrays
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; create it with verydeep analyze") from error
+        raise UserError(f"{path}: no such file; it is written by save_result, or by verydeep analyze") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} is not a result of verydeep analyze, or is damaged; run the analysis again") from error
+        raise UserError(f"{path} is not a result of an analysis, or is damaged; run the analysis again") from error
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401

@@ -33,11 +33,11 @@ class Augment:
 
     def __post_init__(self) -> None:
         if self.pad < 0:
-            raise UserError(f"augment: pad must be 0 or more, got {self.pad}")
+            raise UserError(f"data.augment.pad must be 0 or more, got {self.pad}")
         if not 0 <= self.rotate <= 180:
-            raise UserError(f"augment: rotate must be from 0 to 180 degrees, got {self.rotate:g}")
+            raise UserError(f"data.augment.rotate must be from 0 to 180 degrees, got {self.rotate:g}")
         if not 0 <= self.scale < 1:
-            raise UserError(f"augment: scale must be from 0 to below 1, got {self.scale:g}")
+            raise UserError(f"data.augment.scale must be from 0 to below 1, got {self.scale:g}")
 
     def __bool__(self) -> bool:
         return self.pad > 0 or self.mirror or self._rotates_or_scales

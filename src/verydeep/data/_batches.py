@@ -109,4 +109,4 @@ def _check_augment(split: Split, augment: Augment) -> None:
     if split.x.ndim != 4:
         raise UserError(f"only images can be augmented, but samples have shape {tuple(split.x.shape[1:])}")
     if augment.pad > max(split.x.shape[2:]):
-        raise UserError(f"augment: pad {augment.pad} is larger than the images, {tuple(split.x.shape[2:])}")
+        raise UserError(f"data.augment.pad {augment.pad} is larger than the images, {tuple(split.x.shape[2:])}")

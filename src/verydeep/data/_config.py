@@ -51,22 +51,22 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         if not self.source:
-            raise UserError("data: source is empty; give the name of a known dataset or a path")
+            raise UserError("data.source is empty; give the name of a known dataset or a path")
         for name in ("test", "validation"):
             _check_amount(name, getattr(self, name))
         for path, amount in (("test_path", "test"), ("valid_path", "validation")):
             if getattr(self, path) is not None and getattr(self, amount) is not None:
-                raise UserError(f"data: give {path} or {amount}, not both")
+                raise UserError(f"give data.{path} or data.{amount}, not both")
         if self.seed < 0:
-            raise UserError(f"data: seed must be 0 or more, got {self.seed}")
+            raise UserError(f"data.seed must be 0 or more, got {self.seed}")
         if self.image_size is not None and not 1 <= self.image_size <= 4096:
-            raise UserError(f"data: image_size must be between 1 and 4096 pixels, got {self.image_size}")
+            raise UserError(f"data.image_size must be between 1 and 4096 pixels, got {self.image_size}")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise UserError(f"data: delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
+            raise UserError(f"data.delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
 
 
 def _check_amount(name: str, amount: int | float | str | None) -> None:
     if isinstance(amount, float) and not 0 < amount < 1:
-        raise UserError(f"data: {name} = {amount} is not a share; give one between 0 and 1, or a number of samples")
+        raise UserError(f"data.{name} = {amount} is not a share; give one between 0 and 1, or a number of samples")
     if isinstance(amount, int) and amount < 1:
-        raise UserError(f"data: {name} must be 1 sample or more, got {amount}; leave it out to hold out none")
+        raise UserError(f"data.{name} must be 1 sample or more, got {amount}; leave it out to hold out none")

@@ -147,5 +147,5 @@ def _unavailable(known: KnownDataset, home: Path, failures: list[str]) -> str:
     return (
         f"{known.name} is not on this machine and could not be fetched:\n{lines}\n"
         f"What to do: download {names} from {source} on any machine, copy to {home / known.folder} "
-        f"(or to any folder, and pass that as --root), and try again.{apt}"
+        f"(or to any folder, and set VERYDEEP_DATA to it), and try again.{apt}"
     )

@@ -32,11 +32,11 @@ def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[s
     if "test" not in splits:
         splits = _with_held_out(splits, "test", 0.2 if config.test is None else config.test, config.seed)
     elif config.test is not None:
-        raise UserError(f"{config.source}: already has a test split; leave `test` out")
+        raise UserError(f"{config.source}: already has a test split; leave data.test out")
     if config.validation is None:
         return splits
     if "valid" in splits:
-        raise UserError(f"{config.source}: already has a validation split; leave `validation` out")
+        raise UserError(f"{config.source}: already has a validation split; leave data.validation out")
     return _with_held_out(splits, "validation", _validation_amount(config.validation, config.source), config.seed)
 
 
@@ -52,7 +52,7 @@ def _validation_amount(wanted: int | float | str, source: str) -> int | float:
     if not isinstance(wanted, str):
         return wanted
     if source not in PAPER_VALIDATION:
-        raise UserError(f"validation = 'paper' is for {', '.join(PAPER_VALIDATION)}; give a share such as 0.1")
+        raise UserError(f"data.validation = 'paper' is for {', '.join(PAPER_VALIDATION)}; give a share such as 0.1")
     return PAPER_VALIDATION[source]
 
 
@@ -84,7 +84,9 @@ def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tens
 def _count(wanted: int | float, available: int, what: str) -> int:
     count = round(wanted * available) if isinstance(wanted, float) else wanted
     if not 0 < count < available:
-        raise UserError(f"{what} = {wanted} would hold out {count} of {available} samples; give another share or count")
+        raise UserError(
+            f"data.{what} = {wanted} would hold out {count} of {available} samples; give another share or count"
+        )
     return count
 
 
@@ -96,7 +98,7 @@ def _quotas(sizes: np.ndarray, count: int, random: np.random.RandomState, what: 
     candidates = [c for c in random.permutation(len(sizes)) if quotas[c] + 1 < sizes[c]]
     if missing > len(candidates):
         raise UserError(
-            f"{what}: cannot hold out {count} of {sizes.sum()} samples and keep one of each class for training; "
+            f"data.{what}: cannot hold out {count} of {sizes.sum()} samples and keep one of each class for training; "
             f"at most {quotas.sum() + len(candidates)} are possible"
         )
     quotas[sorted(candidates, key=lambda c: -shares[c][1])[:missing]] += 1

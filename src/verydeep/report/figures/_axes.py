@@ -19,6 +19,12 @@ LAYER = "layer (from 1)"  # the title of an axis
 _MOST_SHARP_ROWS = 150  # more rows than this are thinner than a pixel and are averaged by interpolation
 
 
+def metric_name(metric: str) -> str:
+    """A metric in words: validation accuracy for valid_accuracy."""
+    words = {"lr": "learning rate", "valid": "validation", "train": "training"}
+    return " ".join(words.get(word, word) for word in metric.split("_"))
+
+
 def with_names(results: Result | Sequence[tuple[str, Result]]) -> list[tuple[str, Result]]:
     """Turn one result into a list with an empty name; several results come with their names."""
     return list(results) if isinstance(results, Sequence) else [("", results)]

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError, unknown
-from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._axes import add_legend, metric_name, style_axes
 from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
 from verydeep.training import EpochMetrics
 
@@ -56,7 +56,7 @@ def plot_curves(
 
 
 def _label_axes(axes: Axes, metric: str, log: bool) -> None:
-    axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric.replace("_", " ")))
+    axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric_name(metric)))
     if log:
         axes.set_yscale("log")
     elif metric.endswith("accuracy"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from verydeep.report.figures._axes import style_axes
+from verydeep.report.figures._axes import metric_name, style_axes
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 if TYPE_CHECKING:  # imported in functions, because optuna is heavy and most figures do not need it
@@ -56,7 +56,7 @@ def plot_parallel(
         words = ("lowest", "highest")["loss" not in metric]
         lost = len(ended) - len(shown)
         without = f" ({lost} more diverged)" if lost else ""
-        axes.set_title(f"{len(shown)} trials{without}; the brightest have the {words} {metric.replace('_', ' ')}")
+        axes.set_title(f"{len(shown)} trials{without}; the brightest have the {words} {metric_name(metric)}")
     return figure
 
 
@@ -81,7 +81,7 @@ def _draw_slice(
         axes.set_xscale("log")
     elif isinstance(domain, Choices):
         _name_choices(axes, domain)
-    axes.set(xlabel=name, ylabel=metric.replace("_", " "))
+    axes.set(xlabel=name, ylabel=metric_name(metric))
     style_axes(axes)
 
 

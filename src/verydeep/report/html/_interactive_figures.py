@@ -123,7 +123,7 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
         values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
-            layers, [Series("this layer closed", values)], "layer", f"{y_name}, {where}",
+            layers, [Series("this layer closed", values)], "closed layer (from 1)", f"{y_name}, {where}",
             percent=key == "error", rule=(baseline, "no layer closed"),
         )  # fmt: skip
     return charts
@@ -153,7 +153,9 @@ def flow_charts(flows: Sequence[SignalFlow]) -> dict[str, Chart]:
             Series(flow.name, _padded(getattr(flow, key), longest), colour, _LINES[line % 3])
             for flow, (colour, line) in zip(flows, styles, strict=True)
         ]
-        charts[key] = Chart(f"{y_name} in every layer", range(1, longest + 1), curves, "layer", y_name, log=True)
+        charts[key] = Chart(
+            f"{y_name} in every layer", range(1, longest + 1), curves, "layer (from 1)", y_name, log=True
+        )
     return charts
 
 

@@ -21,12 +21,12 @@ _SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
 _SECTIONS = (
     ("training", "epochs", "Training"),
     ("gates", "gates", "Gates"),
-    ("routing", "routing", "Routing"),
-    ("lesions", "lesions", "Lesions"),
-    ("depth", "depth", "Layers needed"),
-    ("flow", "flow", "Signal flow"),
-    ("layers", "layers", "All layers"),
-    ("made", "toml", "How it was made"),
+    ("routing", "routing", "Classes"),
+    ("lesions", "lesions", "Which layers matter"),
+    ("depth", "depth", "How many layers"),
+    ("flow", "flow", "Activations and gradients"),
+    ("layers", "layers", "Layer by layer"),
+    ("made", "toml", "Reproduce"),
     ("glossary", "name", "Glossary"),
 )
 
@@ -58,7 +58,7 @@ def _check_same_network(findings: Findings) -> None:
     counts = sorted({len(result.layers) for result in found if result is not None})
     if len(counts) > 1:
         listed = " and ".join(map(str, counts))
-        raise UserError(f"these results belong to networks with {listed} layers; make them again: verydeep analyze RUN")
+        raise UserError(f"these results belong to networks with {listed} layers; analyse one network again")
 
 
 def render(context: dict[str, Any]) -> str:

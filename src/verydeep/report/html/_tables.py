@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import Findings, PruneReport, Score
+from verydeep.analysis import Findings, PruneReport, Score, split_name
+from verydeep.report.figures._axes import metric_name
 from verydeep.training import EpochMetrics
 
 _MOST_ROWS = 200
@@ -19,7 +20,7 @@ def epoch_table(metrics: Sequence[EpochMetrics]) -> Table:
     columns = [name for name in dict.fromkeys(key for line in lines for key in line) if name != "seconds"]
     places = np.linspace(0, len(lines) - 1, min(_MOST_ROWS, len(lines))).round().astype(int)
     rows = [[_metric(name, lines[place].get(name)) for name in columns] for place in places]
-    return [name.replace("_", " ") for name in columns], rows
+    return [metric_name(name) for name in columns], rows
 
 
 def _metric(name: str, value: float | None) -> str:
@@ -58,9 +59,9 @@ def prune_table(prune: PruneReport) -> Table:
     slow, fast = prune.latency
     rows = [
         ["highway layers", f"{len(prune.layers)}", f"{len(prune.kept)}", f"−{len(prune.removed)}"],
-        [f"accuracy where layers were chosen ({prune.split})", *_accuracies(before, after)],
-        *([["accuracy, test", *_accuracies(*prune.test)]] if prune.test else []),
-        *([["accuracy, test, after fine-tuning", "", f"{prune.tuned.accuracy:.2%}", ""]] if prune.tuned else []),
+        [f"accuracy, {split_name(prune.split)} (layers were selected on it)", *_accuracies(before, after)],
+        *([["accuracy, test set", *_accuracies(*prune.test)]] if prune.test else []),
+        *([["accuracy, test set, after fine-tuning", "", f"{prune.tuned.accuracy:.2%}", ""]] if prune.tuned else []),
         ["parameters", f"{wide:,}", f"{narrow:,}", _times(wide, narrow, "smaller")],
         ["multiply-adds per sample", f"{work:,}", f"{less:,}", _times(work, less, "fewer")],
         [f"milliseconds for {prune.latency_batch} samples", f"{1e3 * slow:.2f}", f"{1e3 * fast:.2f}",
