@@ -21,6 +21,19 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
     Args:
         model: The model; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
+
+    Returns:
+        Loss and error.
+
+    Example:
+        >>> from verydeep.analysis import evaluate_model
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> score = evaluate_model(model, data.test)
+        >>> 0 <= score.accuracy <= 1
+        True
     """
     copied = shadow_copy(model).eval()
 

@@ -23,6 +23,21 @@ def gate_statistics(model: nn.Module, data: Data, sample: int = 0, progress: Pro
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         sample: The index of the single sample whose gates and block outputs are kept.
         progress: Called with the fraction of the work that is done.
+
+    Returns:
+        Biases, and means and variances of gates, per layer and block.
+
+    Example:
+        >>> from verydeep.analysis import gate_statistics
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> gate_statistics(model, data.test)
+        <GateStatistics: 3 layers, 48 gates, 359 samples; mean gate 0..., ...% open (above 0.5)>
+        >>> x, y = data.test.x.numpy(), data.test.y.numpy()  # a pair of arrays works, too
+        >>> gate_statistics(model, (x, y), sample=7).sample_gates[0].shape
+        (16,)
     """
     data = as_batched(data, model)
     if isinstance(data, Split) and not 0 <= sample < len(data):  # before the work, if possible

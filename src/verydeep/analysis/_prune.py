@@ -43,6 +43,21 @@ def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
         model: The model; it is not changed.
         remove: The layers to remove: those that `depth_usage` found idle, or the names of layers. Networks of
             `verydeep.models` also take numbers, as in `closed`.
+
+    Returns:
+        The smaller model.
+
+    Example:
+        >>> from verydeep.analysis import prune
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> smaller = prune(model, {0, 2})  # without the first and the third highway layer
+        >>> smaller.config.depth
+        2
+        >>> bool((smaller(data.test.x) == model(data.test.x, closed={0, 2})).all())
+        True
     """
     locations = layer_locations(model)
     removed = {locations[name].number for name in _names(model, remove, locations)}
@@ -58,12 +73,32 @@ def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
 
 
 def highway_layers(model: nn.Module) -> tuple[str, ...]:
-    """The names of all highway layers, in the order in which modules were registered."""
+    """The names of all highway layers, in the order in which modules were registered.
+
+    Args:
+        model: Any model.
+
+    Example:
+        >>> from verydeep.analysis import highway_layers
+        >>> from verydeep.models import create_model
+        >>> highway_layers(create_model("highway-mlp", depth=4))
+        ('stack.0', 'stack.1', 'stack.2')
+    """
     return tuple(layer_locations(model))
 
 
 def removable(model: nn.Module) -> tuple[str, ...]:
-    """The names of the layers that can be removed: all except those that change the shape in a residual network."""
+    """The names of the layers that can be removed: all except those that change the shape in a residual network.
+
+    Args:
+        model: Any model.
+
+    Example:
+        >>> from verydeep.analysis import removable
+        >>> from verydeep.models import create_model
+        >>> removable(create_model("highway-mlp", depth=4))
+        ('stack.0', 'stack.1', 'stack.2')
+    """
     fixed = isinstance(model, ResidualNet)
     return tuple(
         name
@@ -110,6 +145,20 @@ def prune_report(
         data: The data they were found on.
         test: Data that neither training nor pruning has used.
         batch: Samples in the batch whose latency is measured.
+
+    Returns:
+        The measurements before and after pruning.
+
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions, prune, prune_report
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> usage = depth_usage(greedy_lesions(model, data.train, "train"))
+        >>> report = prune_report(model, prune(model, usage), usage, data.train, data.test)
+        >>> report.layers
+        ('stack.0', 'stack.1', 'stack.2')
     """
     both = shadow_copy(model).eval(), shadow_copy(pruned).eval()
     x = first_samples(as_batched(data, model), batch).to(device_of(model))

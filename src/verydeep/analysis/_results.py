@@ -29,8 +29,10 @@ class Score:
         loss: Mean cross-entropy.
         error: Share of wrong predictions.
 
-    >>> Score(loss=0.125, error=0.25).accuracy
-    0.75
+    Example:
+        >>> from verydeep.analysis import Score
+        >>> Score(loss=0.125, error=0.25).accuracy
+        0.75
     """
 
     loss: float
@@ -62,9 +64,15 @@ class GateStatistics(Displayed):
         sample_outputs: The block outputs of that sample, shaped like `sample_gates`.
         change: The root mean square over all samples of block output minus input, `(layer,)`.
 
-    >>> gates = gate_statistics(model, dataset.test)
-    >>> gates.mean[0].shape  # of the first highway layer
-    (16,)
+    Example:
+        >>> from verydeep.analysis import gate_statistics
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> gates = gate_statistics(model, data.test)
+        >>> len(gates.layers), gates.mean[0].shape  # the mean gates of the first highway layer
+        (3, (16,))
     """
 
     layers: tuple[str, ...]
@@ -121,9 +129,15 @@ class ClassRouting(Displayed):
         probe_chance: The accuracy of always predicting the most frequent class.
         probe_samples: The number of samples of the linear classifier.
 
-    >>> routing = class_routing(model, dataset.test, dataset.classes)
-    >>> routing.difference[0].shape, routing.distance.shape
-    ((10, 16), (10, 10))
+    Example:
+        >>> from verydeep.analysis import class_routing
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> routing = class_routing(model, data.test, data.classes)
+        >>> routing.difference[0].shape, routing.distance.shape
+        ((10, 16), (10, 10))
     """
 
     layers: tuple[str, ...]
@@ -185,9 +199,16 @@ class LesionStudy(Displayed):
         loss: The mean cross-entropy with each layer closed, `(layer,)`.
         error: The share of wrong predictions with each layer closed, `(layer,)`.
 
-    >>> lesions = lesion_study(model, dataset.test)
-    >>> lesions.loss - lesions.baseline.loss  # what closing each layer costs
-    array([...])
+    Example:
+        >>> from verydeep.analysis import lesion_study
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> lesions = lesion_study(model, data.test)
+        >>> cost = lesions.loss - lesions.baseline.loss  # of closing each layer
+        >>> cost.shape
+        (3,)
     """
 
     layers: tuple[str, ...]
@@ -227,9 +248,15 @@ class PairLesion(Displayed):
         loss: The mean cross-entropy with two layers closed, `(layer, layer)`; the diagonal closes one layer.
         error: The share of wrong predictions, likewise.
 
-    >>> pairs = pair_lesions(model, dataset.test)
-    >>> pairs.error.shape == (len(pairs.layers), len(pairs.layers))
-    True
+    Example:
+        >>> from verydeep.analysis import pair_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> pairs = pair_lesions(model, data.test)
+        >>> pairs.error.shape
+        (3, 3)
     """
 
     layers: tuple[str, ...]
@@ -273,9 +300,15 @@ class GreedyLesion(Displayed):
         loss: The mean cross-entropy after closing 0, 1, ... layers of `order`, `(closed + 1,)`.
         error: The share of wrong predictions, likewise.
 
-    >>> greedy = greedy_lesions(model, dataset.test)
-    >>> sorted(greedy.order)
-    [0, 1, 2]
+    Example:
+        >>> from verydeep.analysis import greedy_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> greedy = greedy_lesions(model, data.test)
+        >>> sorted(greedy.order), greedy.error.shape
+        ([0, 1, 2], (4,))
     """
 
     layers: tuple[str, ...]
@@ -315,9 +348,15 @@ class DepthUsage(Displayed):
         kept: The layers that are used.
         idle: The other layers, in the order in which they were closed.
 
-    >>> usage = depth_usage(greedy_lesions(model, dataset.test), tolerance=0.01)
-    >>> len(usage.kept) + len(usage.idle)
-    3
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> usage = depth_usage(greedy_lesions(model, data.test), tolerance=0.01)
+        >>> len(usage.kept) + len(usage.idle)
+        3
     """
 
     greedy: GreedyLesion
@@ -359,9 +398,15 @@ class SignalFlow(Displayed):
         activation: The root mean square of each layer's output, `(layer,)`.
         gradient: The root mean square of the gradient of the loss by each layer's output, `(layer,)`.
 
-    >>> flow = signal_flow(model, dataset.test, "highway, untrained")
-    >>> flow.activation.shape == flow.gradient.shape == (3,)
-    True
+    Example:
+        >>> from verydeep.analysis import signal_flow
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> flow = signal_flow(model, data.test, "highway, untrained")
+        >>> flow.activation.shape, flow.gradient.shape
+        ((3,), (3,))
     """
 
     name: str
@@ -408,10 +453,16 @@ class PruneReport(Displayed):
         latency: The median seconds per batch before and after.
         latency_batch: The samples per batch of the latency.
 
-    >>> usage = depth_usage(greedy_lesions(model, dataset.test), tolerance=0.5)
-    >>> report = prune_report(model, prune(model, usage), usage, dataset.test)
-    >>> report.parameters[1] < report.parameters[0]
-    True
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions, prune, prune_report
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> usage = depth_usage(greedy_lesions(model, data.test), tolerance=0.9)
+        >>> report = prune_report(model, prune(model, usage), usage, data.test)
+        >>> report.parameters[1] < report.parameters[0]
+        True
     """
 
     kept: tuple[int, ...]

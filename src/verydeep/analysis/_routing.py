@@ -38,6 +38,19 @@ def class_routing(
         classes: The names of the classes; by default, their numbers.
         probe_samples: How many random samples the linear probe is trained and tested on.
         progress: Called with the fraction of the work that is done.
+
+    Returns:
+        The differences with their standard errors, and the distances between classes.
+
+    Example:
+        >>> from verydeep.analysis import class_routing
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> routing = class_routing(model, data.test, data.classes)
+        >>> routing.classes[:3], int(routing.counts.sum())
+        (('0', '1', '2'), 359)
     """
     data = as_batched(data, model)
     if isinstance(data, Split) and len(data):  # before the work, if possible

@@ -74,6 +74,15 @@ class Findings(Described):
         usage: How many layers the network uses.
         flow: The size of activations and gradients, for each network or moment that is compared.
         prune: The network before and after its idle layers were removed.
+
+    Example:
+        >>> from verydeep.analysis import Findings, lesion_study
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> Findings(lesions=lesion_study(model, data.test))
+        <Findings: lesions>
     """
 
     gates: GateStatistics | None = None
@@ -116,7 +125,24 @@ class Findings(Described):
 
 
 def save_findings(findings: Findings, folder: str | Path) -> list[Path]:
-    """Write one file per result, replacing earlier results of the same kind; return the paths."""
+    """Write one file per result, replacing earlier results of the same kind.
+
+    Args:
+        findings: The results.
+        folder: The folder for gates.npz, lesions.npz, ...; it is created if necessary.
+
+    Returns:
+        The paths of the files.
+
+    Example:
+        >>> from verydeep.analysis import Findings, lesion_study, save_findings
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> [path.name for path in save_findings(Findings(lesions=lesion_study(model, data.test)), "analysis")]
+        ['lesions.npz']
+    """
     folder = Path(folder)
     results = {name: getattr(findings, name) for name in _FILES}
     written = {folder / f"{name}.npz": result for name, result in results.items() if result is not None}
@@ -130,7 +156,16 @@ def save_findings(findings: Findings, folder: str | Path) -> list[Path]:
 
 
 def load_findings(folder: str | Path) -> Findings:
-    """All results in a folder such as RUN/analysis; empty if the folder does not exist."""
+    """Read all results in a folder; the findings are empty if the folder does not exist.
+
+    Args:
+        folder: The folder, such as the one that `verydeep analyze RUN` writes, RUN/analysis.
+
+    Example:
+        >>> from verydeep.analysis import load_findings
+        >>> load_findings("runs/first/analysis")  # not analysed yet
+        <Findings: none yet>
+    """
     folder = Path(folder)
     files = {name: (folder / f"{name}.npz", kind) for name, kind in _FILES.items()}
     results = {name: load_result(path, kind) if path.exists() else None for name, (path, kind) in files.items()}
@@ -148,6 +183,14 @@ def save_result(result: object, path: str | Path) -> None:
     Args:
         result: Any result of this package.
         path: The file, `something.npz`; it is written completely or not at all.
+
+    Example:
+        >>> from verydeep.analysis import lesion_study, save_result
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> save_result(lesion_study(model, data.test), "lesions.npz")
     """
     kind = type(result).__name__
     if _KINDS.get(kind) is not type(result):
@@ -161,7 +204,23 @@ def save_result(result: object, path: str | Path) -> None:
 
 
 def load_result(path: str | Path, kind: type[T] | None = None) -> T:
-    """Read a result that `save_result` wrote; with `kind`, results of any other kind are refused."""
+    """Read a result that `save_result` wrote.
+
+    Args:
+        path: The file.
+        kind: The class of the result; with it, results of any other kind are refused.
+
+    Example:
+        >>> from verydeep.analysis import lesion_study, load_result, save_result
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> lesions = lesion_study(model, data.test)
+        >>> save_result(lesions, "lesions.npz")
+        >>> bool((load_result("lesions.npz").loss == lesions.loss).all())
+        True
+    """
     path = Path(path)
     header, arrays = _read(path)
     if header.get("format") != _FORMAT:

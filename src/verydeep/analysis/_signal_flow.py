@@ -33,6 +33,18 @@ def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         name: What the result calls the network, for example "highway, trained".
         progress: Called with the fraction of the work that is done.
+
+    Returns:
+        The size of activations and gradients per layer.
+
+    Example:
+        >>> from verydeep.analysis import signal_flow
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> signal_flow(model, data.test, "highway, untrained")
+        <SignalFlow: 'highway, untrained', 3 layers; from the first to the last layer, activations ..., gradients ...>
     """
     recorder = _FlowRecorder(model)
     for x, y in iterate(as_batched(data, model), _BATCH, device_of(model), progress):

@@ -40,6 +40,19 @@ def greedy_lesions(
             takes all.
         group: How many layers are closed after each comparison; larger groups are faster and less careful.
         progress: Called with the fraction of the work that is done.
+
+    Returns:
+        The order, and loss and error after each closed layer.
+
+    Example:
+        >>> from verydeep.analysis import greedy_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> greedy = greedy_lesions(model, data.test, "test")
+        >>> greedy.error.shape  # of the whole network, and with one, two and three layers closed
+        (4,)
     """
     if group < 1:
         raise UserError(f"group must be at least 1, got {group}")
@@ -58,6 +71,19 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
     Args:
         greedy: The curve.
         tolerance: How much accuracy may be lost, as a share: 0.001 is 0.1 %.
+
+    Returns:
+        The layers that are kept, and the idle ones.
+
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> usage = depth_usage(greedy_lesions(model, data.test, "test"))
+        >>> usage
+        <DepthUsage: ... of 3 layers used within 0.10% accuracy on 359 samples of the test set; ...>
     """
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance must be a share from 0 to below 1, such as 0.001 for 0.1 %; got {tolerance}")

@@ -1,8 +1,8 @@
 """Datasets as tensors: the paper's image datasets and the user's own data, prepared and served in batches.
 
-A name or a path comes in (`DataConfig`, `load_dataset`). `known/` finds, fetches and parses the known datasets, `own/`
-reads the user's files, and `prepare/` splits, numbers the classes and normalises the values. A `Dataset` with its
-splits as tensors comes out, which `Batches` shuffles, augments and cuts into batches.
+A name, a path, a DataFrame or arrays come in (`DataConfig`, `load_dataset`). `known/` finds, fetches and parses the
+known datasets, `own/` reads the user's data, and `prepare/` splits, numbers the classes and normalises the values. A
+`Dataset` with its splits as tensors comes out, which `Batches` shuffles, augments and cuts into batches.
 """
 
 from typing import TYPE_CHECKING

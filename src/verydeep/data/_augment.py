@@ -24,6 +24,14 @@ class Augment:
         mirror: Whether to mirror images left to right with probability 1/2.
         rotate: The largest random rotation about the centre, in degrees, in either direction.
         scale: The largest random change of size: 0.1 is from 0.9 to 1.1 times the size.
+
+    Example:
+        >>> from verydeep.data import Augment, Batches, load_dataset
+        >>> augment = Augment(pad=1, rotate=10.0)
+        >>> batches = Batches(load_dataset("digits").train, 100, seed=0, augment=augment)
+        >>> x, y = next(batches.epoch(0))
+        >>> x.shape
+        torch.Size([100, 1, 8, 8])
     """
 
     pad: int = 0

@@ -27,6 +27,14 @@ class Batches:
         rank: The rank of this process, which gets its part of each batch.
         world_size: The number of processes that share each batch.
         drop_last: Whether to drop the last batch if it is incomplete.
+
+    Example:
+        >>> from verydeep.data import Batches, load_dataset
+        >>> batches = Batches(load_dataset("digits").train, 100, seed=0)
+        >>> len(batches)
+        15
+        >>> for x, y in batches.epoch(0):
+        ...     pass  # train on the batch
     """
 
     def __init__(

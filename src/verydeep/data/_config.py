@@ -32,6 +32,12 @@ class DataConfig:
         categorical: Columns of a table that are categorical although they look like numbers.
         ignore: Columns of a table that are left out.
         delimiter: The character between the cells of a CSV file.
+
+    Example:
+        >>> from verydeep.data import DataConfig, load_dataset
+        >>> config = DataConfig("digits", validation=0.1)
+        >>> len(load_dataset(config).valid)
+        144
     """
 
     source: str

@@ -31,8 +31,9 @@ def contact_sheet(dataset: Dataset, samples: int = 10) -> "Image":
     Returns:
         An image of Pillow, which notebooks show.
 
-    >>> from verydeep.data import contact_sheet, load_dataset
-    >>> contact_sheet(load_dataset("digits"), samples=5).save("digits.png")
+    Example:
+        >>> from verydeep.data import contact_sheet, load_dataset
+        >>> contact_sheet(load_dataset("digits"), samples=5).save("digits.png")
     """
     from PIL import Image, ImageDraw, ImageFont
 

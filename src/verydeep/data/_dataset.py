@@ -23,10 +23,11 @@ class Split:
         prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
         whole: Whether these are all samples of data without splits.
 
-    >>> import torch
-    >>> from verydeep.data import Split
-    >>> Split(torch.randn(100, 20), torch.randint(0, 3, (100,)))
-    <Split: 100 samples of shape (20,)>
+    Example:
+        >>> import torch
+        >>> from verydeep.data import Split
+        >>> Split(torch.randn(100, 20), torch.randint(0, 3, (100,)))
+        <Split: 100 samples of shape (20,)>
     """
 
     x: Tensor
@@ -57,11 +58,12 @@ class Dataset:
         classes: The class names; class number i is `classes[i]`.
         preparation: How the raw values were prepared, to be applied to new ones; None for raw data.
 
-    >>> import torch
-    >>> from verydeep.data import Dataset, Split
-    >>> train, test = (Split(torch.randn(n, 20), torch.randint(0, 3, (n,))) for n in (100, 50))
-    >>> Dataset("flowers", train, None, test, ("setosa", "versicolor", "virginica"))
-    <Dataset 'flowers': 100 training and 50 test samples of shape (20,), 3 classes>
+    Example:
+        >>> import torch
+        >>> from verydeep.data import Dataset, Split
+        >>> train, test = (Split(torch.randn(n, 20), torch.randint(0, 3, (n,))) for n in (100, 50))
+        >>> Dataset("flowers", train, None, test, ("setosa", "versicolor", "virginica"))
+        <Dataset 'flowers': 100 training and 50 test samples of shape (20,), 3 classes>
     """
 
     name: str

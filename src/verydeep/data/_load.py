@@ -45,13 +45,14 @@ def load_dataset(
     Returns:
         The dataset; its splits are tensors that are ready for a network.
 
-    >>> from verydeep.data import load_dataset
-    >>> load_dataset("digits", validation=0.1)
-    <Dataset 'digits': 1,294 training, 144 validation and 359 test samples of shape (1, 8, 8), 10 classes>
-    >>> import numpy as np
-    >>> x, y = np.arange(40.0).reshape(20, 2), np.repeat(["low", "high"], 10)
-    >>> load_dataset((x, y), preprocess="standardise").classes
-    ('high', 'low')
+    Example:
+        >>> from verydeep.data import load_dataset
+        >>> load_dataset("digits", validation=0.1)
+        <Dataset 'digits': 1,294 training, 144 validation and 359 test samples of shape (1, 8, 8), 10 classes>
+        >>> import numpy as np
+        >>> x, y = np.arange(40.0).reshape(20, 2), np.repeat(["low", "high"], 10)
+        >>> load_dataset((x, y), preprocess="standardise").classes
+        ('high', 'low')
     """
     memory = in_memory(source)
     config = _config(source, memory, options)

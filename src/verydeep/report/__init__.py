@@ -1,7 +1,8 @@
 """Figures of results, and the HTML report about a run.
 
-Each `plot_*` function takes a result of an analysis, a search or a training, draws it without computing anything new,
-writes it to a file and returns matplotlib's figure. `write_report` takes a run and writes one self-contained page.
+Each `plot_*` function takes a result of an analysis, a search or a training and draws it without computing anything.
+It returns matplotlib's figure, which shows itself in a notebook, and writes it to a file if it gets a path.
+`write_report` takes a run and writes one self-contained page.
 """
 
 from typing import TYPE_CHECKING

@@ -18,7 +18,23 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Inputs:
-    """The classes, and how raw values are prepared; plain numbers and text, which `verydeep.config` turns into JSON."""
+    """What a trained network expects: its classes, and how raw values are prepared.
+
+    It holds plain numbers and text, which `verydeep.config` turns into JSON.
+
+    Attributes:
+        classes: The class names; output i of the network belongs to `classes[i]`.
+        preparation: How raw values become inputs of the network.
+
+    Example:
+        >>> import numpy as np
+        >>> from verydeep.data import Inputs, load_dataset
+        >>> x, y = np.arange(40.0).reshape(20, 2), np.repeat(["low", "high"], 10)
+        >>> inputs = Inputs.of(load_dataset((x, y), preprocess="standardise"))
+        >>> np.savez("new.npz", x=[[3.0, 5.0]])
+        >>> inputs.read("new.npz").shape
+        torch.Size([1, 2])
+    """
 
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation

@@ -22,6 +22,13 @@ def plot_confusion(
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         title: The title above it.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.report import plot_confusion
+        >>> from verydeep.training import Confusion
+        >>> confusion = Confusion(("cat", "dog"), torch.tensor([[9, 1], [2, 8]]), loss=0.4)
+        >>> figure = plot_confusion(confusion, "confusion.png", title="pets")
     """
     classes = len(confusion.classes)
     shares = (confusion.counts / confusion.counts.sum(1, keepdim=True).clamp(min=1)).numpy()

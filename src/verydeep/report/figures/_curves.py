@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from verydeep.errors import UserError, unknown
 from verydeep.report.figures._axes import add_legend, metric_name, style_axes
 from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
-from verydeep.training import EpochMetrics
+from verydeep.training import EpochMetrics, Run
 
 _LABELS = {
     "lr": "learning rate",
@@ -27,7 +27,7 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 def plot_curves(
-    curves: Mapping[str, Sequence[EpochMetrics]],
+    curves: Run | Sequence[Run] | Mapping[str, Sequence[EpochMetrics]],
     path: FigurePath = None,
     *,
     metric: str = "train_loss",
@@ -37,13 +37,19 @@ def plot_curves(
     """Draw one metric of several runs over epochs.
 
     Args:
-        curves: The name of each run, and its metrics (`Run.metrics`).
+        curves: A run, several runs, or the metrics of each run (`Run.metrics`) by its name in the legend.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         metric: The metric to draw.
         log: Whether its axis is logarithmic.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.report import plot_curves
+        >>> from verydeep.training import EpochMetrics
+        >>> metrics = [EpochMetrics(epoch=epoch, train_loss=1 / epoch) for epoch in (1, 2, 3)]  # or run.metrics
+        >>> figure = plot_curves({"mine": metrics}, "curves.png")
     """
-    points = {name: _points(name, metrics, metric) for name, metrics in curves.items()}
+    points = {name: _points(name, metrics, metric) for name, metrics in _by_name(curves).items()}
     with themed_figure(path, 7, 4.5, theme) as (figure, palette):
         axes = figure.add_subplot()
         for number, (name, found) in enumerate(points.items()):
@@ -53,6 +59,17 @@ def plot_curves(
             line[0].set(label=name, linewidth=1.8, marker=marker)
         _label_axes(axes, metric, log)
     return figure
+
+
+def _by_name(
+    curves: Run | Sequence[Run] | Mapping[str, Sequence[EpochMetrics]],
+) -> Mapping[str, Sequence[EpochMetrics]]:
+    """The metrics of runs by the names of their folders, or by their paths if two names are the same."""
+    if isinstance(curves, Mapping):
+        return curves
+    runs = [curves] if isinstance(curves, Run) else curves
+    names = [run.path.name for run in runs]
+    return {run.path.name if names.count(run.path.name) == 1 else str(run.path): run.metrics for run in runs}
 
 
 def _label_axes(axes: Axes, metric: str, log: bool) -> None:

@@ -37,6 +37,16 @@ def plot_findings(
 
     Returns:
         The figures by name: gates, routing, lesions, ...
+
+    Example:
+        >>> from verydeep.analysis import Findings, lesion_study
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_findings
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> plot_findings(Findings(lesions=lesion_study(model, data.test)), "figures")
+        <Figures: lesions, lesions-loss>
     """
     figures = Figures()
     for name, figure in _draw_each(findings, theme):

@@ -29,6 +29,15 @@ def plot_gates(
         gates: The statistics of one network, or of several with their names; each gets a row.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import gate_statistics
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_gates
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_gates(gate_statistics(model, data.test), "gates.png")
     """
     networks = with_names(gates)
     with themed_figure(path, 13, 0.4 + 4.6 * len(networks), theme) as (figure, palette):
@@ -97,6 +106,16 @@ def plot_feature_gates(gates: GateStatistics, path: FigurePath = None, *, theme:
         gates: The statistics of a network with feature maps.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import gate_statistics
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_feature_gates
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mnist-16", input_shape=(1, 8, 8))
+        >>> gates = gate_statistics(model, (data.test.x[:10], data.test.y[:10]))
+        >>> figure = plot_feature_gates(gates, "feature-gates.png")
     """
     maps = {number: sample for number, sample in enumerate(gates.sample_gates) if sample.ndim == 3}
     if not maps:

@@ -48,6 +48,15 @@ def plot_lesions(
         metric: The metric to draw.
         log: Whether its axis is logarithmic.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import lesion_study
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_lesions
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_lesions(lesion_study(model, data.test, "test"), metric="loss")
     """
     networks = with_names(lesions)
     with themed_figure(path, 1.2 + 5.0 * len(networks), 4.0, theme) as (figure, palette):
@@ -91,6 +100,15 @@ def plot_pair_lesions(
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         metric: The metric to draw.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import pair_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_pair_lesions
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_pair_lesions(pair_lesions(model, data.test, "test"))
     """
     values: Array = getattr(pairs, metric)
     more = interaction(values, getattr(pairs.baseline, metric))
@@ -125,6 +143,15 @@ def plot_depth_usage(
         usage: The depth usage, or the greedy curve alone.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_depth_usage
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_depth_usage(depth_usage(greedy_lesions(model, data.test, "test")))
     """
     greedy = usage if isinstance(usage, GreedyLesion) else usage.greedy
     with themed_figure(path, 7.5, 5, theme) as (figure, palette):

@@ -13,6 +13,16 @@ def plot_prune(report: PruneReport, path: FigurePath = None, *, theme: Theme = "
         report: The measurements before and after pruning.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import depth_usage, greedy_lesions, prune, prune_report
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_prune
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> usage = depth_usage(greedy_lesions(model, data.test, "test"), tolerance=0.9)
+        >>> figure = plot_prune(prune_report(model, prune(model, usage), usage, data.test))
     """
     slow, fast = report.latency
     rows: dict[str, tuple[float, float, str]] = {
@@ -29,7 +39,9 @@ def plot_prune(report: PruneReport, path: FigurePath = None, *, theme: Theme = "
         for place, (before, after, style) in enumerate(rows.values()):
             text = f"{style.format(before)} → {style.format(after)}"
             axes.text(1.02, place, text, va="center", transform=axes.get_yaxis_transform())
-        axes.set(xlim=(0, 1), yticks=range(len(rows)), yticklabels=list(rows), xlabel="left after pruning")
+        axes.set(
+            xlim=(0, max(1, *shares)), yticks=range(len(rows)), yticklabels=list(rows), xlabel="left after pruning"
+        )
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.invert_yaxis()
         axes.spines[["top", "right", "left"]].set_visible(False)

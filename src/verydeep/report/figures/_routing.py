@@ -28,6 +28,16 @@ def plot_routing(
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         classes: The classes to draw; by default, the first class and the one that differs most from it.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import class_routing
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_routing
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> routing = class_routing(model, data.test, data.classes)
+        >>> figure = plot_routing(routing, "routing.svg", classes=["0", "7"], theme="dark")
     """
     shown = choose_classes(routing, classes)
     differences = [layer_grid([layer[number] for layer in routing.difference]) for number in shown]
@@ -80,6 +90,15 @@ def plot_class_distances(routing: ClassRouting, path: FigurePath = None, *, them
         routing: The result.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import class_routing
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_class_distances
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_class_distances(class_routing(model, data.test, data.classes))
     """
     tree = layout_dendrogram(routing.linkage)
     order = tree.order

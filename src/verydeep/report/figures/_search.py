@@ -28,6 +28,14 @@ def plot_slices(
         metric: The metric of the result.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.report import plot_slices
+        >>> from verydeep.search import Choices, Range, TrialRecord
+        >>> space = {"optim.lr": Range(0.01, 1.0, log=True), "model.depth": Choices((10, 20))}
+        >>> settings = [{"optim.lr": 0.1, "model.depth": 10}, {"optim.lr": 0.3, "model.depth": 20}]
+        >>> records = [TrialRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
+        >>> figure = plot_slices(records, space, "valid_accuracy", "slices.png")
     """
     shown = _shown(records)
     rows = math.ceil(len(space) / 3)
@@ -41,7 +49,23 @@ def plot_slices(
 def plot_parallel(
     records: Sequence[TrialRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
 ) -> ThemedFigure:
-    """Draw every trial as a line through its settings, the best on top; the arguments are those of `plot_slices`."""
+    """Draw every trial as a line through its settings, the best on top.
+
+    Args:
+        records: The trials; those without settings and those that have not ended are left out.
+        space: The fields of the search.
+        metric: The metric of the result.
+        path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+        theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.report import plot_parallel
+        >>> from verydeep.search import Choices, Range, TrialRecord
+        >>> space = {"optim.lr": Range(0.01, 1.0, log=True), "model.depth": Choices((10, 20))}
+        >>> settings = [{"optim.lr": 0.1, "model.depth": 10}, {"optim.lr": 0.3, "model.depth": 20}]
+        >>> records = [TrialRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
+        >>> figure = plot_parallel(records, space, "valid_accuracy", "parallel.png")
+    """
     from verydeep.search import ranked
 
     ended = ranked(_shown(records), "loss" not in metric)

@@ -22,6 +22,15 @@ def plot_signal_flow(
         flows: One network at one moment, or several to compare.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         theme: Colours for a light or a dark background.
+
+    Example:
+        >>> from verydeep.analysis import signal_flow
+        >>> from verydeep.data import load_dataset
+        >>> from verydeep.models import create_model
+        >>> from verydeep.report import plot_signal_flow
+        >>> data = load_dataset("digits")
+        >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
+        >>> figure = plot_signal_flow(signal_flow(model, data.test, "highway, untrained"))
     """
     flows = [flows] if isinstance(flows, SignalFlow) else flows
     styles = curve_styles([flow.name for flow in flows])

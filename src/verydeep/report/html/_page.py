@@ -31,7 +31,7 @@ _SECTIONS = (
 )
 
 
-def write_report(run: Run, path: Path, findings: Findings | None = None, note: str = "") -> None:
+def write_report(run: Run, path: str | Path, findings: Findings | None = None, note: str = "") -> None:
     """Write a run's report as one self-contained HTML file.
 
     Args:
@@ -39,6 +39,16 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
         path: The file to write.
         findings: The results of an analysis; without them, the page covers training only.
         note: A sentence for the reader, such as why there was no analysis.
+
+    Example:
+        >>> from verydeep.analysis import Findings, lesion_study
+        >>> from verydeep.data import DataConfig, load_dataset
+        >>> from verydeep.report import write_report
+        >>> from verydeep.training import ModelConfig, TrainConfig, train
+        >>> config = TrainConfig(data=DataConfig("digits"), model=ModelConfig(depth=4, width=8), epochs=1)
+        >>> run = train(config, "runs/first")
+        >>> lesions = lesion_study(run.model, load_dataset("digits").test, "test")
+        >>> write_report(run, "report.html", Findings(lesions=lesions))
     """
     found = findings or Findings()
     _check_same_network(found)
@@ -48,7 +58,7 @@ def write_report(run: Run, path: Path, findings: Findings | None = None, note: s
     context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
     context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
-    write_atomic(path, render(context))
+    write_atomic(Path(path), render(context))
 
 
 def _check_same_network(findings: Findings) -> None:
