@@ -43,6 +43,15 @@ def test_notebooks_show_a_table_and_images_of_prepared_data() -> None:
     assert (low, high) == (0, 255)  # prepared values are no longer bytes
 
 
+def test_a_split_shows_its_images_by_class_number_even_if_a_class_has_none() -> None:
+    digits = load_dataset("digits").test
+    without_0 = Split(digits.x[digits.y > 0], digits.y[digits.y > 0])
+    (all_classes,), (fewer,) = pictures(digits._repr_html_()), pictures(without_0._repr_html_())
+    assert all_classes.size == fewer.size
+    assert pictures(table().test._repr_html_()) == []
+    assert pictures(Split(digits.x[:0], digits.y[:0])._repr_html_()) == []
+
+
 def test_only_images_have_a_contact_sheet() -> None:
     with pytest.raises(UserError, match=r"only images can be drawn, but its samples have shape \(5,\)"):
         contact_sheet(table())

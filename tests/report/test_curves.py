@@ -5,7 +5,7 @@ import pytest
 
 from verydeep.errors import UserError
 from verydeep.report import TableCurves, plot_curves, plot_tables
-from verydeep.training import EpochMetrics
+from verydeep.training import EpochMetrics, Run
 
 HIGHWAY = [EpochMetrics(n, train_loss=1 / n, train_accuracy=1 - 0.5 / n) for n in range(1, 8)]
 PLAIN = [EpochMetrics(n, train_loss=2.3, train_accuracy=0.11) for n in range(1, 8)]
@@ -17,6 +17,14 @@ def test_every_curve_is_drawn_under_its_name(tmp_path: Path) -> None:
     assert "highway, 50 layers" in text
     assert "plain, 50 layers" in text
     assert text.count("stroke-width: 1.8") >= 4  # two curves and their two samples in the legend
+
+
+def test_runs_are_drawn_under_the_names_of_their_folders(trained: Run) -> None:
+    (axes,) = plot_curves(trained).axes
+    assert [line.get_label() for line in axes.get_lines()] == ["small"]
+    assert axes.get_ylabel() == "mean cross-entropy, training set"
+    (axes,) = plot_curves({"quick": [EpochMetrics(1, loss=0.5), EpochMetrics(2, loss=0.25)]}).axes
+    assert axes.get_ylabel() == "mean cross-entropy during the epoch"
 
 
 def test_equal_curves_give_equal_files(tmp_path: Path) -> None:

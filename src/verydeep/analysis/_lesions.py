@@ -97,7 +97,7 @@ class LesionScores:
         baseline: Without a candidate closed.
         samples: How many samples were measured.
         loss: Mean loss with each candidate closed, `(candidate,)`.
-        error: Share of wrong answers with each candidate closed, `(candidate,)`.
+        error: Share of wrong predictions with each candidate closed, `(candidate,)`.
     """
 
     baseline: Score
@@ -137,7 +137,7 @@ class LesionRunner:
         return LesionScores(Score(float(loss[0]), float(error[0])), samples, loss[1:], error[1:])
 
     def _batch(self, x: Tensor, y: Tensor, closed: Closed, candidates: Collection[int]) -> Tensor:
-        """Loss and number of correct answers of a batch, without and with each candidate, `(1 + candidate, 2)`."""
+        """Loss and number of correct predictions of a batch, without and with each candidate, `(1 + candidate, 2)`."""
         model, cache, objective = self.subject.model, CachingMode(closed), Classification()
         logits = model.run(cache, x)
         objective.check(logits, y)

@@ -28,7 +28,7 @@ def greedy_lesions(
 ) -> GreedyLesion:
     """Close layers one after the other, each time the one that costs the least loss, until all are closed.
 
-    The order is chosen on some of the samples, and the curve is then measured on all of them. Choosing takes about
+    The order is selected on some of the samples, and the curve is then measured on all of them. Selecting takes about
     L ** 2 / 6 passes over the samples it uses, and measuring takes L / 2 passes over all samples.
 
     Args:
@@ -36,7 +36,7 @@ def greedy_lesions(
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         layers: Which layers may be closed; by default, all.
-        choosing: How many samples the order is chosen on: random ones of a split, the first ones of other data. None
+        choosing: How many samples the order is selected on: random ones of a split, the first ones of other data. None
             takes all.
         group: How many layers are closed after each comparison; larger groups are faster and less careful.
         progress: Called with the fraction of the work that is done.

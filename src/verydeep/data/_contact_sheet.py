@@ -45,7 +45,7 @@ def contact_sheet(dataset: Dataset, samples: int = 10) -> "Image":
     tiles = _tiles(dataset.train, [_first(dataset.train, c, samples) for c in range(len(dataset.classes))])
     font = ImageFont.load_default(_FONT)
     label = max(int(font.getlength(name)) for name in dataset.classes) + 4 * _GAP
-    height, width = tiles[0][0].height + _GAP, tiles[0][0].width + _GAP
+    height, width = (_factor(dataset.train.x) * side + _GAP for side in dataset.train.x.shape[2:])
     column = label + samples * width + 4 * _GAP
     rows, columns = min(_ROWS, len(tiles)), -(-len(tiles) // _ROWS)
     sheet = Image.new("RGB", (columns * column, rows * height + _GAP), _BACKGROUND)
@@ -71,11 +71,17 @@ def _first(split: Split, c: int, samples: int) -> torch.Tensor:
 
 def _tiles(split: Split, chosen: list[torch.Tensor]) -> list[list["Image"]]:
     x = split.x[torch.cat(chosen)].cpu()
+    if not len(x):  # none of these classes has samples
+        return [[] for _ in chosen]
     # digits have values up to 16, photographs up to 255, and prepared images others
     low, high = (0.0, max(float(x.max()), 1.0)) if x.dtype == torch.uint8 else (float(x.min()), float(x.max()))
     pixels = ((x.double() - low) / (high - low or 1) * 255).to(torch.uint8)
-    factor = max(1, _TILE // x.shape[-1])
+    factor = _factor(x)
     return [[_tile(image, factor) for image in images] for images in pixels.split([len(rows) for rows in chosen])]
+
+
+def _factor(x: torch.Tensor) -> int:
+    return max(1, _TILE // x.shape[-1])
 
 
 def _tile(image: torch.Tensor, factor: int) -> "Image":

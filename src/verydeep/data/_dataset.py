@@ -1,7 +1,8 @@
 """`Dataset`: its splits as tensors, and the names of its classes."""
 
 import io
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -40,6 +41,11 @@ class Split:
 
     def __repr__(self) -> str:
         return f"<Split: {len(self):,} sample{'s' * (len(self) != 1)} of shape {tuple(self.x.shape[1:])}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("samples", f"{len(self):,}"), ("shape of a sample", f"{tuple(self.x.shape[1:])}")]
+        classes = int(self.y.max()) + 1 if len(self) else 0
+        return html_card("Split", [*rows, ("highest class number", f"{classes - 1}")], _pictures(self, range(classes)))
 
     def prepared(self, x: Tensor) -> Tensor:
         """Prepare some of its samples for the network, if `x` is not ready."""
@@ -88,14 +94,18 @@ class Dataset:
             ("shape of a sample", f"{tuple(self.train.x.shape[1:])}"),
             (f"{len(self.classes)} classes", names),
         ]
-        images = self.train.x.ndim == 4 and self.train.x.shape[1] in (1, 3)
-        return html_card(f"Dataset {self.name}", rows, [self._contact_sheet()] if images else [])
+        return html_card(f"Dataset {self.name}", rows, _pictures(self.train, self.classes))
 
-    def _contact_sheet(self) -> bytes:
-        from verydeep.data._contact_sheet import contact_sheet
 
-        sheet = contact_sheet(replace(self, classes=self.classes[:_MOST_CLASSES]))
-        sheet.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-        png = io.BytesIO()
-        sheet.save(png, format="PNG")
-        return png.getvalue()
+def _pictures(split: Split, classes: Sequence[object]) -> list[bytes]:
+    """The contact sheet of the first classes as PNG, if the samples are images."""
+    from verydeep.data._contact_sheet import contact_sheet
+
+    if not len(split) or split.x.ndim != 4 or split.x.shape[1] not in (1, 3):
+        return []
+    names = tuple(str(name) for name in classes[:_MOST_CLASSES])
+    sheet = contact_sheet(Dataset("", split, None, split, names))
+    sheet.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    png = io.BytesIO()
+    sheet.save(png, format="PNG")
+    return [png.getvalue()]

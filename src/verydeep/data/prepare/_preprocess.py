@@ -1,7 +1,7 @@
 """Preprocessing of arrays and images: scaling, global contrast normalisation, per-pixel mean and standard deviation.
 
 The functions work on tensors whose first axis is the sample, on any device. `ArrayPreparation` combines them and keeps
-what was learnt from the training split, so that it can be saved with a run and applied to new samples.
+what was estimated from the training split, so that it can be saved with a run and applied to new samples.
 """
 
 from collections.abc import Iterator

@@ -30,7 +30,7 @@ def plot_curves(
     curves: Run | Sequence[Run] | Mapping[str, Sequence[EpochMetrics]],
     path: FigurePath = None,
     *,
-    metric: str = "train_loss",
+    metric: str | None = None,
     log: bool = True,
     theme: Theme = "light",
 ) -> ThemedFigure:
@@ -39,7 +39,7 @@ def plot_curves(
     Args:
         curves: A run, several runs, or the metrics of each run (`Run.metrics`) by its name in the legend.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
-        metric: The metric to draw.
+        metric: The metric to draw; by default the loss on the training set if it was measured, else that during epochs.
         log: Whether its axis is logarithmic.
         theme: Colours for a light or a dark background.
 
@@ -49,7 +49,11 @@ def plot_curves(
         >>> metrics = [EpochMetrics(epoch=epoch, train_loss=1 / epoch) for epoch in (1, 2, 3)]  # or run.metrics
         >>> figure = plot_curves({"mine": metrics}, "curves.png")
     """
-    points = {name: _points(name, metrics, metric) for name, metrics in _by_name(curves).items()}
+    named = _by_name(curves)
+    if metric is None:
+        measured = any(line.train_loss is not None for metrics in named.values() for line in metrics)
+        metric = "train_loss" if measured else "loss"
+    points = {name: _points(name, metrics, metric) for name, metrics in named.items()}
     with themed_figure(path, 7, 4.5, theme) as (figure, palette):
         axes = figure.add_subplot()
         for number, (name, found) in enumerate(points.items()):
