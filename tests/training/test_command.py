@@ -167,15 +167,15 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
     main(["train", str(file), "--folder", str(path), "--quiet"])
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     assert main(["train", str(file), "--folder", str(path)]) == 2
-    assert f"continue it with --resume {path}" in one_line(capsys)
+    assert f"{path} already exists; choose another folder, or resume the run in it" in one_line(capsys)
     assert main(["train", "--resume", str(path)]) == 0
-    assert capsys.readouterr().out.startswith(f"{path} has already finished\nfinished after 2 epochs")
+    assert capsys.readouterr().out.startswith(
+        f"{path} has already finished (train it for longer with --epochs N)\nfinished after 2 epochs"
+    )
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-@pytest.mark.parametrize(
-    "others", [["--epochs", "10"], ["--optim.lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]]
-)
+@pytest.mark.parametrize("others", [["--optim.lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]])
 def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--resume", "run", "--quiet", *others]) == 2
     assert f"does not take {' '.join(others)}" in one_line(capsys)

@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="the disk is full") as error:
         resume(tmp_path / "run", dataset=unvalidated)
-    assert f"verydeep train --resume {tmp_path / 'run'}" in str(error.value)
+    assert f"{tmp_path / 'run'} can be resumed" in str(error.value)
     assert "\n" not in str(error.value)
     monkeypatch.undo()
     assert outcome(resume(tmp_path / "run", dataset=unvalidated)) == outcome(whole)

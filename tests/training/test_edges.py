@@ -182,7 +182,7 @@ def test_what_is_not_as_it_was_is_said_when_a_run_goes_on(tiny: Dataset, configu
     except Interrupted:
         pytest.fail("nobody interrupted it")
     assert any("threads was 64 and is 1" in line for line in progress.messages)
-    assert any("has lost 2 epochs" in line for line in progress.messages)
+    assert any("is missing 2 epochs" in line for line in progress.messages)
     assert "threads was 64 and is 1" in (run.path / "events.log").read_text()
     assert json.loads((run.path / "environment.json").read_text())["threads"] == 1
 
@@ -202,9 +202,9 @@ def test_a_run_without_its_checkpoints_says_that_it_starts_again(tiny: Dataset, 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("config.json", {"architecture": [1]}, "'architecture' is not as verydeep wrote it"),
-        ("config.json", {"own": 5}, "'own' is not as verydeep wrote it"),
-        ("config.json", {"data": 5}, "'data' is not as verydeep wrote it"),
+        ("config.json", {"architecture": [1]}, "'architecture' has been edited"),
+        ("config.json", {"own": 5}, "'own' has been edited"),
+        ("config.json", {"data": 5}, "'data' has been edited"),
         ("summary.json", None, r"is damaged \(.*; remove it"),
     ],
 )

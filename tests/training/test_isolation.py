@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from torch import nn
 
 from verydeep.cpu import flushes_denormals
 from verydeep.data import DataConfig, Dataset
+from verydeep.errors import UserError
+from verydeep.models import create_model
 from verydeep.training import (
     EpochMetrics,
     ProcessGroup,
@@ -128,3 +131,28 @@ def test_evaluation_and_the_confusion_matrix_agree_to_the_bit(tiny: Dataset, con
     measured = evaluate(model, tiny.test, ProcessGroup(0, 1, torch.device("cpu")))
     counted = confusion(model, tiny.test, tiny.classes)
     assert (measured.loss, measured.accuracy) == (counted.loss, counted.accuracy)
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode", "float64"])
+def test_a_mode_of_torch_that_is_in_force_changes_nothing(configure: Any, tmp_path: Path, mode: str) -> None:
+    expected = train(configure(epochs=1), tmp_path / "plain")
+    if mode == "float64":
+        torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad() if mode == "no_grad" else torch.inference_mode(mode == "inference_mode"):
+            run = train(configure(epochs=1), tmp_path / "run")
+            assert torch.is_grad_enabled() == (mode == "float64")
+        assert torch.get_default_dtype() == (torch.float64 if mode == "float64" else torch.float32)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (run.path / "model.safetensors").read_bytes() == (expected.path / "model.safetensors").read_bytes()
+
+
+def test_a_model_that_cannot_be_trained_is_refused_in_a_line(configure: Any, tiny: Dataset, tmp_path: Path) -> None:
+    with torch.inference_mode():
+        model = create_model("highway-mlp", depth=2, width=4, classes=3, input_shape=(1, 4, 4))
+    with pytest.raises(UserError, match=r"created inside torch\.inference_mode"):
+        train(configure(), tmp_path / "run", model=model, dataset=tiny)
+    double = create_model("highway-mlp", depth=2, width=4, classes=3, input_shape=(1, 4, 4)).double()
+    with pytest.raises(UserError, match="the model has float64 parameters, but the samples are float32"):
+        train(configure(), tmp_path / "run", model=double, dataset=tiny)

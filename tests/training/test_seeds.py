@@ -91,7 +91,7 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     summary = seeds.summary
     assert summary is not None
     assert [line["status"] for line in summary["seeds"]] == ["finished", "failed", "finished"]
-    assert "exists already" in summary["seeds"][1]["problem"]
+    assert "already exists" in summary["seeds"][1]["problem"]
     assert summary["runs"] == 2
     assert "over 2 runs; 1 failed (" in seeds.describe()
 
@@ -125,7 +125,7 @@ def test_when_all_diverge_that_is_the_result(tmp_path: Path, configure: Configur
     seeds = Seeds.create(tmp_path / "seeds", config, (0,))
     train(config, seeds.folder(0))
     seeds.finish({})
-    assert seeds.describe().startswith("no run has a result; 1 diverged; everything is in")
+    assert seeds.describe().startswith("no seed finished; 1 diverged; logs and runs are in")
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_made(
 
 def test_a_folder_that_is_taken_is_refused(tmp_path: Path, quick: TrainConfig) -> None:
     (tmp_path / "note").touch()
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         train_seeds(quick, 2, tmp_path)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from verydeep.training._train import Interrupted, make_model as make_model, resume, train
     from verydeep.training.run._checkpoint import Position as Position
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
-    from verydeep.training.run._environment import environment as environment
+    from verydeep.training.run._environment import child_environment as child_environment, environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
     from verydeep.training.run._metrics import EpochMetrics, RunSummary
     from verydeep.training.run._run import Run, require_free_folder as require_free_folder

@@ -1,6 +1,7 @@
 """The configuration of a training run: what a TOML file holds and command-line options override."""
 
 import math
+import os
 import warnings
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -158,6 +159,8 @@ class TrainConfig:
         epochs: Number of passes over the training set.
         batch_size: Samples per update, over all processes together.
         seed: Determines initial weights, the order of samples, augmentation and dropout.
+        init: Start from the weights of this run or .safetensors file, as far as they have the same names and shapes; a
+            classifier for other classes starts fresh.
         label_smoothing: Share of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
@@ -182,6 +185,7 @@ class TrainConfig:
     epochs: int = 10
     batch_size: int = 100
     seed: int = 0
+    init: str | None = None
     label_smoothing: float = 0.0
     ema_half_life: float | None = renamed("average", None)
     evaluate_train: bool = False
@@ -196,6 +200,8 @@ class TrainConfig:
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.init, os.PathLike):
+            object.__setattr__(self, "init", os.fspath(self.init))
         _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")

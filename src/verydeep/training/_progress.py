@@ -1,35 +1,73 @@
-"""What is shown while a network trains: nothing, a line per epoch, or a live bar."""
+"""What is shown while a network trains: nothing, a line per epoch, or a live bar in a terminal or notebook."""
+
+from __future__ import annotations
 
 import math
 import sys
 import time
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from verydeep.training._notebook import NotebookText, in_notebook
 
-from verydeep.training.run._checkpoint import Position
-from verydeep.training.run._metrics import EpochMetrics
-from verydeep.training.run._run import Run
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from verydeep.training.run._checkpoint import Position
+    from verydeep.training.run._metrics import EpochMetrics
+    from verydeep.training.run._run import Run
+
+_BAR = 20  # characters of the bar in a notebook
+_EPOCHS = 12  # how many of the last epochs a notebook shows
 
 
 class TrainingProgress:
-    """Shows nothing but warnings. Override what you want to see; training calls every method on rank 0."""
+    """What `train` reports while it trains; this class shows nothing but warnings.
+
+    Override the methods you want to use. With several processes, only the first one calls them.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TrainConfig, TrainingProgress, train
+        >>> class Epochs(TrainingProgress):
+        ...     def epoch(self, metrics):
+        ...         print("epoch", metrics.epoch)
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=2)
+        >>> run = train(config, "runs/digits", progress=Epochs())
+        epoch 1
+        epoch 2
+    """
 
     def start(self, run: Run, position: Position, batches: int) -> None:
-        """Training begins or continues; `batches` is the number of batches per epoch."""
+        """Called when training begins or continues.
+
+        Args:
+            run: The run.
+            position: The epochs and batches that are already done.
+            batches: The number of batches per epoch.
+        """
 
     def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
-        """One batch is done; `result` holds the sum of its losses and the number of correct answers."""
+        """Called after each batch.
+
+        Args:
+            position: The epochs and batches that are done.
+            result: The sum of the batch's losses, and the number of correct predictions.
+            samples: The number of samples in the batch.
+            lr: The learning rate.
+        """
 
     def epoch(self, metrics: EpochMetrics) -> None:
-        """One epoch is done; `metrics` is its line in metrics.jsonl."""
+        """Called after each epoch, with its line of metrics.jsonl."""
+
+    def note(self, message: str) -> None:
+        """Called with a line worth knowing, such as which weights training starts from."""
 
     def warn(self, message: str) -> None:
-        """Something went wrong that training could recover from."""
+        """Called when something went wrong that training could recover from; prints the message."""
         print(f"verydeep: {message}", file=sys.stderr)
 
     def close(self) -> None:
-        """Training has ended, for whatever reason."""
+        """Called when training stops, for any reason."""
 
 
 class ProgressLines(TrainingProgress):
@@ -41,18 +79,57 @@ class ProgressLines(TrainingProgress):
     def epoch(self, metrics: EpochMetrics) -> None:
         print(describe(metrics, self.epochs), flush=True)
 
+    def note(self, message: str) -> None:
+        print(message, flush=True)
 
-class ProgressBar(TrainingProgress):
+
+class LiveProgress(TrainingProgress):
+    """Speed, loss and remaining time a few times per second; subclasses draw them."""
+
+    wide = False  # whether there is room for long words
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        import torch
+
+        self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
+        self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
+        self.first, self.shown = self.done, 0.0
+        self.totals, self.samples = torch.zeros(2, dtype=torch.float64), 0  # since the bar was last drawn
+
+    def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
+        self.done += 1
+        self.totals, self.samples = self.totals.to(result.device) + result, self.samples + samples
+        now = time.monotonic()
+        if position.batch == self.batches:
+            self.draw(position, "evaluating")
+            return
+        if now - self.shown < 0.25:
+            return
+        self.shown = now
+        loss, accuracy = (self.totals / self.samples).tolist()
+        self.totals, self.samples = self.totals.new_zeros(2), 0
+        speed = (self.done - self.first) / (now - self.began)
+        left = (self.epochs * self.batches - self.done) / speed
+        name, unit = ("accuracy", " samples/s") if self.wide else ("acc", "/s")
+        self.draw(
+            position,
+            f"loss {loss:.4f}  {name} {accuracy:5.1%}  lr {lr:.3g}  "
+            f"{speed * self.batch_size:,.0f}{unit}  {clock(left)} left",
+        )
+
+    def draw(self, position: Position, text: str) -> None:
+        """Show the epoch, how much of it is done, and a text about it."""
+        raise NotImplementedError
+
+
+class ProgressBar(LiveProgress):
     """A live bar for the current epoch, and a line for each epoch before."""
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
-        self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
-        self.first, self.shown = self.done, 0.0
-        self.totals, self.samples = torch.zeros(2, dtype=torch.float64), 0  # since the bar was last drawn
+        super().start(run, position, batches)
         columns = ("{task.description}", BarColumn(bar_width=None), "{task.percentage:>3.0f}%", "{task.fields[text]}")
         self.progress = Progress(
             *(TextColumn(c) if isinstance(c, str) else c for c in columns),
@@ -61,44 +138,73 @@ class ProgressBar(TrainingProgress):
             expand=True,  # the bar takes the room that the text leaves
             auto_refresh=False,  # drawing takes milliseconds, which a separate thread would take from training
         )
+        self.wide = self.progress.console.width >= 100
         self.task = self.progress.add_task(f"epoch {position.epoch + 1}/{self.epochs}", total=batches, text="")
         self.progress.start()
 
-    def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
-        self.done += 1
-        self.totals, self.samples = self.totals.to(result.device) + result, self.samples + samples
+    def draw(self, position: Position, text: str) -> None:
         description = f"epoch {position.epoch + 1}/{self.epochs}"
-        now = time.monotonic()
-        if position.batch == self.batches:
-            self.progress.update(
-                self.task, completed=self.batches, description=description, text="evaluating", refresh=True
-            )
-            return
-        if now - self.shown < 0.25:
-            return
-        self.shown = now
-        loss, accuracy = (self.totals / self.samples).tolist()
-        self.totals, self.samples = torch.zeros_like(self.totals), 0
-        speed = (self.done - self.first) / (now - self.began)
-        left = (self.epochs * self.batches - self.done) / speed
-        name, unit = ("accuracy", " samples/s") if self.progress.console.width >= 100 else ("acc", "/s")
-        text = (
-            f"loss {loss:.4f}  {name} {accuracy:5.1%}  lr {lr:.3g}  "
-            f"{speed * self.batch_size:,.0f}{unit}  {clock(left)} left"
-        )
         self.progress.update(self.task, completed=position.batch, description=description, text=text, refresh=True)
 
     def epoch(self, metrics: EpochMetrics) -> None:
         self.progress.console.print(describe(metrics, self.epochs), highlight=False)
+
+    def note(self, message: str) -> None:
+        print(message, flush=True)
 
     def close(self) -> None:
         if hasattr(self, "progress"):
             self.progress.stop()
 
 
+class NotebookProgress(LiveProgress):
+    """The last epochs and a bar for the current one, as a text that replaces itself."""
+
+    def __init__(self) -> None:
+        self.text, self.lines, self.notes = NotebookText(), list[str](), list[str]()
+
+    def start(self, run: Run, position: Position, batches: int) -> None:
+        super().start(run, position, batches)
+        self.draw(position, "")
+
+    def draw(self, position: Position, text: str) -> None:
+        filled = round(_BAR * position.batch / self.batches)
+        bar = "█" * filled + "░" * (_BAR - filled)
+        self._update(f"epoch {position.epoch + 1}/{self.epochs}  {bar}  {text}")
+
+    def epoch(self, metrics: EpochMetrics) -> None:
+        self.lines.append(describe(metrics, self.epochs))
+        self._update()
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+    def close(self) -> None:
+        self._update()
+
+    def _update(self, *last: str) -> None:
+        hidden = len(self.lines) - _EPOCHS
+        before = [f"... {hidden} earlier"] if hidden > 0 else []
+        self.text.update("\n".join([*self.notes, *before, *self.lines[-_EPOCHS:], *last]))
+
+
 def make_progress(quiet: bool) -> TrainingProgress:
     """A bar in a terminal, lines in a file, nothing if quiet."""
-    return TrainingProgress() if quiet else ProgressBar() if sys.stdout.isatty() else ProgressLines()
+    return TrainingProgress() if quiet else ProgressBar() if is_terminal() else ProgressLines()
+
+
+def choose_progress(progress: TrainingProgress | bool | None) -> TrainingProgress:
+    """The display for a call from Python: True shows progress in a terminal or a notebook, and nothing elsewhere."""
+    if progress is None or progress is False:
+        return TrainingProgress()
+    if progress is not True:
+        return progress
+    return NotebookProgress() if in_notebook() else ProgressBar() if is_terminal() else TrainingProgress()
+
+
+def is_terminal() -> bool:
+    """Whether people see what is printed."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def describe(metrics: EpochMetrics, epochs: int) -> str:

@@ -47,6 +47,9 @@ class TensorBoard(TrainingProgress):
         self._write(metrics)
         self.progress.epoch(metrics)
 
+    def note(self, message: str) -> None:
+        self.progress.note(message)
+
     def warn(self, message: str) -> None:
         self.progress.warn(message)
 

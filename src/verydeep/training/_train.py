@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from verydeep.files import read_json
 from verydeep.lock import exclusive_lock
 from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._config import TrainConfig
+from verydeep.training._extend import check_new_total, count, describe_stretch
+from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
-from verydeep.training._progress import TrainingProgress
+from verydeep.training._progress import TrainingProgress, choose_progress
 from verydeep.training._trainer import Trainer
-from verydeep.training.run._checkpoint import remove_old, set_aside
+from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._environment import changed_environment
 from verydeep.training.run._metrics import RunSummary, best_epoch
@@ -30,10 +33,22 @@ from verydeep.training.step._random import private_random_state, seeded
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
-    """Someone asked to stop; the run is saved and can be resumed."""
+    """Someone asked to stop, with Ctrl-C or SIGTERM. The run is saved, and `resume` continues it.
+
+    Attributes:
+        run: The run.
+
+    Examples:
+        >>> from verydeep.training import Interrupted, TrainConfig, resume, train
+        >>> def train_or_save(config: TrainConfig) -> None:
+        ...     try:
+        ...         train(config)
+        ...     except Interrupted as stopped:
+        ...         print(f"saved; resume({str(stopped.run.path)!r}) continues")
+    """
 
     def __init__(self, run: Run) -> None:
-        super().__init__(f"interrupted and saved; continue with: verydeep train --resume {run.path}")
+        super().__init__(f"training was interrupted; {run.path} is saved and can be resumed")
         self.run = run
 
 
@@ -46,75 +61,126 @@ def train(
     loaded: Dataset | None = None,
     made_from: Run | None = None,
     root: str | Path | None = None,
-    progress: TrainingProgress | None = None,
+    progress: TrainingProgress | bool | None = True,
 ) -> Run:
     """Train a network and return its run.
 
-    The thread count, the treatment of denormal numbers, torch's random state and the signal handlers of the process are
-    the same afterwards as before, and none of them but the thread count affects the result.
+    The thread count, the treatment of denormal numbers, torch's random state, default dtype and gradient mode, and the
+    signal handlers of the process are the same afterwards as before. Only the thread count affects the result.
 
     Args:
-        config: What to train on what, and how.
-        path: The run's folder, which must not exist or be empty; by default `runs/MODEL-DATA-N`.
-        model: A module of your own that returns logits, in place of `config.model`.
-        dataset: Data of your own, in place of `config.data`.
-        loaded: The result of `load_dataset(config.data)`, so that many runs load it once.
+        config: The network, the data and the training settings.
+        path: The run's folder, which must be new or empty; by default `runs/MODEL-DATA-N`.
+        model: Your own module, which returns logits, in place of `config.model`.
+        dataset: Your own data, in place of `config.data`.
+        loaded: The result of `load_dataset(config.data)`, so that several runs load it only once.
         made_from: The run that `model` was pruned from.
-        root: Where known datasets are kept.
-        progress: What is shown; by default, only warnings.
+        root: Folder of the known datasets.
+        progress: True shows a progress bar in a terminal and a text that updates itself in a notebook, and nothing
+            elsewhere; False and None show only warnings. Your own display is a `TrainingProgress`.
+
+    Returns:
+        The run: `run.model` is the trained network, `run.metrics` what was measured after each epoch.
+
+    Raises:
+        UserError: Settings, data or files do not fit together; the message says what to change.
+        Interrupted: Someone pressed Ctrl-C; the run is saved.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TrainConfig, train
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig("highway-mlp", depth=3, width=8), epochs=2)
+        >>> run = train(config, "runs/digits")
+        >>> [line.epoch for line in run.metrics]
+        [1, 2]
     """
     group = ProcessGroup.join(config.device)
     user_supplied = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
     with _private_settings(config.threads, group.device):
-        number = 0
+        number, initial = 0, None
         with group.raise_together():
             if dataset is None:
                 dataset = load_dataset(config.data, root) if loaded is None else loaded
             model = make_model(config, dataset) if model is None else model
+            if config.init is not None:
+                initial = load_initial_weights(model, config.init, dataset.classes)
             if path is None and group.rank == 0:
                 number = reserve_number(config, dataset)
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
-        return _fit(Run(folder, config), model, dataset, group, progress or TrainingProgress(), metadata)
+        start = _Start(metadata, initial)
+        return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), start)
 
 
 def resume(
-    path: str | Path,
+    path: str | Path | Run,
     *,
+    epochs: int | None = None,
     model: nn.Module | None = None,
     dataset: Dataset | None = None,
     root: str | Path | None = None,
-    progress: TrainingProgress | None = None,
+    progress: TrainingProgress | bool | None = True,
     device: str | None = None,
     threads: int | None = None,
 ) -> Run:
-    """Continue a run that was interrupted or killed; a run that has ended is returned unchanged.
+    """Continue a run that was interrupted or killed, or train a finished run for more epochs.
 
-    Like `train`, it leaves the settings of the process alone.
+    A resumed run ends with the same metrics and weights as one that was never stopped, and a run that is continued to
+    40 epochs with those of a single run of 40 epochs. The exceptions are schedules that depend on the number of epochs
+    (one-cycle, cosine and the weight of a teacher): they are stretched over the new total, and a note says so. In a run
+    that stopped early, `patience` starts anew.
+
+    Without `epochs`, a finished run is returned unchanged. Like `train`, this leaves the settings of the process alone.
 
     Args:
-        path: The run's folder.
-        model: The module of your own that the run was started with, if any.
-        dataset: The data of your own that the run was started with, if any.
-        root: Where known datasets are kept.
-        progress: What is shown; by default, only warnings.
-        device: Where to continue; by default, where the run was started.
+        path: The run, or its folder.
+        epochs: The new total number of epochs, not less than the run has completed; by default, it stays as it is.
+        model: The module that the run was started with, if it was given in Python.
+        dataset: The dataset that the run was started with, if it was given in Python.
+        root: Folder of the known datasets.
+        progress: As in `train`.
+        device: The device to continue on; by default, the one that the run was started on.
         threads: CPU threads; by default, as many as the run was started with.
+
+    Returns:
+        The run, as it now is.
+
+    Raises:
+        UserError: The run cannot be continued; the message says why.
+        Interrupted: Someone pressed Ctrl-C; the run is saved.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TrainConfig, resume, train
+        >>> run = train(TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1), "runs/digits")
+        >>> run = resume("runs/digits", epochs=2)
+        >>> run.summary.epochs
+        2
     """
-    run = Run.load(path)
-    if run.summary is not None:
-        return run
+    run = Run.load(path.path if isinstance(path, Run) else path)
+    before = run.config
+    if epochs is not None:
+        check_new_total(run, epochs)
+        run = Run(run.path, replace(before, epochs=epochs))
+    summary = run.summary
+    if summary is not None and (epochs is None or epochs == summary.epochs):
+        return Run(run.path, before)
     for name, given in (("model", model), ("dataset", dataset)):
         if given is None and name in run.user_supplied and not (name == "model" and run.is_network):
-            raise UserError(f"{path} was started with a {name} of your own; in Python: resume(path, {name}=...)")
+            raise UserError(f"{run.path} was trained with a {name} given in Python: call resume(path, {name}=...)")
     group = ProcessGroup.join(device or run.config.device)
     with _private_settings(threads or run.config.threads, group.device):
         with group.raise_together():
             dataset = load_dataset(run.config.data, root) if dataset is None else dataset
             if changed := data_changes(run, dataset):
-                raise UserError(f"{path}: the data has changed ({changed}); restore the old data, or start a new run")
+                raise UserError(
+                    f"{run.path}: the data has changed ({changed}); restore the old data, or start a new run"
+                )
             model = _remake_model(run, dataset) if model is None else model
-        return _fit(run, model, dataset, group, progress or TrainingProgress())
+            if run.config.init is not None and not has_checkpoint(run.path / "checkpoint"):
+                _load_initial_weights_again(run, model, dataset)
+        change = None if epochs is None else _NewTotal(before, ended=summary is not None)
+        return _fit(run, model, dataset, group, choose_progress(progress), change=change)
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
@@ -132,17 +198,48 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
 @contextmanager
 def _private_settings(threads: int | None, device: torch.device) -> Iterator[None]:
     """Settings of the process that hold inside this block only."""
-    with cpu_settings(threads), private_random_state(device):
-        yield
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        # Inside torch.no_grad() or torch.inference_mode(), too, gradients are needed.
+        with cpu_settings(threads), private_random_state(device), torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def _remake_model(run: Run, dataset: Dataset) -> Network:
-    """The network of a run that is resumed; the weights of a user-supplied one are in the checkpoint alone."""
+    """The network of a run that is resumed; the weights of a user-supplied one are only in the checkpoint."""
     if "model" not in run.user_supplied:
         return make_model(run.config, dataset)
-    if not any((run.path / "checkpoint").glob("*.safetensors")):
-        raise UserError(f"{run.path} was stopped before it saved the network it was given; start it again")
+    if not has_checkpoint(run.path / "checkpoint"):
+        raise UserError(f"{run.path} was stopped before the model was saved; start it again")
     return build(read_architecture(run.path))
+
+
+def _load_initial_weights_again(run: Run, model: nn.Module, dataset: Dataset) -> None:
+    """Load the weights that a run starts from; from its first checkpoint on, this is not needed any more."""
+    assert run.config.init is not None
+    recorded = read_json(run.path / "environment.json").get("init")
+    initial = load_initial_weights(model, run.config.init, dataset.classes)
+    if isinstance(recorded, dict) and recorded.get("sha256") != initial.digest:
+        raise UserError(f"init: the weights of {initial.source} have changed since {run.path} was started")
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What is written into the folder of a new run."""
+
+    metadata: dict[str, Any]
+    initial: InitialWeights | None
+
+
+@dataclass(frozen=True)
+class _NewTotal:
+    """A change of the number of epochs: the configuration before, and whether the run had ended with it."""
+
+    before: TrainConfig
+    ended: bool
 
 
 def _fit(
@@ -151,33 +248,66 @@ def _fit(
     dataset: Dataset,
     group: ProcessGroup,
     progress: TrainingProgress,
-    metadata: dict[str, Any] | None = None,
+    start: _Start | None = None,
+    change: _NewTotal | None = None,
 ) -> Run:
-    """Train to the end. A run with `metadata` is new; its files are written once everything fits together."""
+    """Train to the end. Files are written once everything fits together.
+
+    Args:
+        run: The run, with the configuration to train with.
+        model: The network.
+        dataset: The data.
+        group: The processes that train together.
+        progress: What is shown.
+        start: The first files of a new run.
+        change: A change of the number of epochs of a run that is resumed.
+    """
     progress = progress if group.rank == 0 else TrainingProgress()
     with ExitStack() as stack:
         with group.raise_together():
             if group.rank == 0:
-                if metadata is not None:
+                if start is not None:
                     require_free_folder(run.path)
                 busy = f"{run.path} is being trained by another process"
                 stack.enter_context(exclusive_lock(run.path / "lock", busy, wait=False))
             if run.config.checkpoint_activations:
                 _checkpoint_activations(model)
             trainer = Trainer(run, model.to(group.device), dataset, group, progress)
-            if metadata is not None and group.rank == 0:
+            if start is not None and group.rank == 0:
                 write_data_json(run, dataset)
-                Run.create(run.path, run.config, model, metadata)
+                initial = start.initial and {"path": start.initial.source, "sha256": start.initial.digest}
+                Run.create(run.path, run.config, model, start.metadata, initial)
+                if start.initial is not None:
+                    _note(trainer, start.initial.describe())
+            if change is not None:
+                _change_total(trainer, change)
         _require_equal_start(trainer)
         try:
             _fit_locked(trainer)
         except UserError as error:
             if isinstance(error.__cause__, OSError):
-                hint = f"the last checkpoint is intact, continue with: verydeep train --resume {run.path}"
-                raise UserError(f"{error}; {hint}") from error
+                raise UserError(f"{error}; the last checkpoint is intact, and {run.path} can be resumed") from error
             raise
         group.barrier()
         return run
+
+
+def _change_total(trainer: Trainer, change: _NewTotal) -> None:
+    """Give a run another number of epochs; what was trained so far stays."""
+    run, state, before = trainer.run, trainer.state, change.before
+    if change.ended and state.position.epoch == 0:
+        raise UserError(f"{run.path} has no checkpoint to continue from; to start from its weights, set init to it")
+    state.restart_patience(before)
+    if trainer.group.rank == 0:
+        run.change_config(patience_from=state.patience_from)
+        run.log(f"continued to {run.config.epochs} epochs instead of {before.epochs}")
+        if before.epochs != run.config.epochs and (stretched := describe_stretch(run.config)):
+            _note(trainer, stretched)
+
+
+def _note(trainer: Trainer, message: str) -> None:
+    trainer.run.log(message)
+    trainer.progress.note(message)
 
 
 def _fit_locked(trainer: Trainer) -> None:
@@ -218,25 +348,27 @@ def _clean_folder(trainer: Trainer) -> None:
         progress.warn(f"{run.path / 'checkpoint'} has no checkpoint: training starts again from the beginning")
     missing = position.epoch - len(run.metrics)
     if missing > 0:
-        progress.warn(f"{run.path / 'metrics.jsonl'} has lost {missing} epochs; the weights are not affected")
+        lost = count(missing, "epoch")
+        progress.warn(f"{run.path / 'metrics.jsonl'} is missing {lost}; the weights are not affected")
     run.truncate_metrics(position.epoch)
-    changes = changed_environment(read_json(run.path / "environment.json"))
+    recorded = read_json(run.path / "environment.json")
+    changes = changed_environment(recorded)
     for name, before, now in changes:
         run.log(f"{name} was {before} and is {now}")
         progress.warn(f"{name} was {before} and is {now}: the result may differ in the last digits")
     if changes:
-        run.write_environment()
+        run.write_environment(recorded.get("init"))
     for checkpoint, problem in trainer.state.problems.items():
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
-        progress.warn(f"{problem}; continuing from the one before, after {position.epoch} epochs")
+        progress.warn(f"{problem}; continuing from the one before, after {count(position.epoch, 'epoch')}")
     remove_old(run.path / "checkpoint")
     run.log(f"training from epoch {position.epoch} batch {position.batch}")
 
 
 def _checkpoint_activations(model: nn.Module) -> None:
     if not isinstance(model, Network):
-        raise UserError("checkpoint_activations needs one of our networks; your own module must recompute them itself")
+        raise UserError("checkpoint_activations needs a verydeep network; in your module, use torch.utils.checkpoint")
     model.checkpoint_activations()
 
 

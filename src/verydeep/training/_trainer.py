@@ -158,7 +158,7 @@ class Trainer:
             self.loss.extra.zero_grad()
 
     def _has_diverged(self, loss: Tensor, samples: int) -> bool:
-        """Whether the last batch's loss is far above that of a blind guess, log(classes), or not a number."""
+        """Whether the last batch's loss is far above log(classes), that of uniform guessing, or not a number."""
         mean = loss.item() / samples
         return not mean < self.run.config.divergence_factor * math.log(max(len(self.dataset.classes), 2))
 
@@ -170,5 +170,13 @@ def _finite_or_infinite(loss: float) -> float:
 def _check_data(config: TrainConfig, model: nn.Module, dataset: Dataset) -> None:
     if config.patience is not None and dataset.valid is None:
         raise UserError("patience needs validation data: set data.validation, for example to 0.1")
-    if isinstance(model, Network) and not dataset.train.prepared(dataset.train.x[:1]).is_floating_point():
-        raise UserError("data.preprocess = 'none' leaves bytes unchanged, and networks need numbers: use 'scale'")
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        raise UserError("the model was created inside torch.inference_mode() and cannot be trained; create it outside")
+    if not isinstance(model, Network):
+        return
+    samples = dataset.train.prepared(dataset.train.x[:1])
+    if not samples.is_floating_point():
+        raise UserError("the samples are uint8 because data.preprocess is 'none'; use 'scale' to convert them to float")
+    if samples.dtype != (dtype := next(model.parameters()).dtype):
+        ours, theirs = (str(each).removeprefix("torch.") for each in (dtype, samples.dtype))
+        raise UserError(f"the model has {ours} parameters, but the samples are {theirs}; convert one of them")

@@ -55,6 +55,8 @@ class ResumeOptions:
     resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The run's folder."""
     root: DataRoot = None
+    epochs: Annotated[int | None, option("N")] = None
+    """Train for N epochs in total; by default, as many as before."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
@@ -71,7 +73,8 @@ def main(arguments: list[str]) -> int:
         ending = _several(options) if several else _single(options)
     except (Interrupted, SeedsInterrupted) as stopped:
         if first:
-            print(f"verydeep: {stopped}", file=sys.stderr)
+            path = stopped.run.path if isinstance(stopped, Interrupted) else stopped.seeds.path
+            print(f"verydeep: interrupted and saved; continue with: verydeep train --resume {path}", file=sys.stderr)
         return 130
     if first and not options.quiet:
         print(ending)
@@ -85,10 +88,11 @@ def _single(options: TrainOptions | ResumeOptions) -> str:
         progress = TensorBoard(progress)
     if isinstance(options, TrainOptions):
         run = train(options.settings, options.folder, root=options.root, progress=progress)
-    elif (run := Run.load(options.resume)).summary is None:
-        run = resume(options.resume, root=options.root, progress=progress)
+    elif options.epochs is not None or Run.load(options.resume).summary is None:
+        run = resume(options.resume, epochs=options.epochs, root=options.root, progress=progress)
     else:
-        return f"{run.path} has already finished\n{_ending(run)}"
+        run = Run.load(options.resume)
+        return f"{run.path} has already finished (train it for longer with --epochs N)\n{_ending(run)}"
     return _ending(run)
 
 
@@ -98,7 +102,13 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
         TensorBoard.check_installed()
     progress = make_seeds_progress(options.quiet)
     if isinstance(options, ResumeOptions):
-        seeds = resume_seeds(options.resume, root=options.root, progress=progress, tensorboard=options.tensorboard)
+        seeds = resume_seeds(
+            options.resume,
+            epochs=options.epochs,
+            root=options.root,
+            progress=progress,
+            tensorboard=options.tensorboard,
+        )
     else:
         assert options.seeds is not None
         seeds = train_seeds(

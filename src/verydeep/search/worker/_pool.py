@@ -17,7 +17,7 @@ from verydeep.search._budget import Budget
 from verydeep.search._results import epochs_trained
 from verydeep.search.study._open import HEARTBEAT
 from verydeep.search.study._study import Study
-from verydeep.training import interruptible
+from verydeep.training import child_environment, interruptible
 
 _POLL_EVERY = 0.5  # seconds
 
@@ -53,7 +53,12 @@ class WorkerProcess:
         with self.log.open("wb") as log:
             # In a session of its own, so that Ctrl-C reaches only this process, which passes it on once.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=child_environment(),
+                start_new_session=True,
             )
         self.pid = self._process.pid
         assert self._process.stdin is not None

@@ -88,7 +88,7 @@ def train_trial(
         return train(config, path, loaded=data(config.data), progress=progress)
     run = Run.load(path)
     if _comparable(run.config) != _comparable(config):
-        raise UserError(f"{path} was started with other settings; move it away, or choose another folder")
+        raise UserError(f"{path} was started with other settings; rename or delete it, or choose another folder")
     if run.summary is not None:
         for metrics in run.metrics:
             with suppress(Paused):  # there is nothing left to pause
@@ -98,10 +98,9 @@ def train_trial(
 
 
 def _comparable(config: TrainConfig) -> TrainConfig:
-    """What a result depends on: not the device, nor how the path of the teacher's folder is written."""
-    teacher = config.distill.teacher
-    distill = replace(config.distill, teacher=teacher and str(Path(teacher).resolve()))
-    return replace(config, device="auto", threads=None, distill=distill)
+    """What a result depends on: not the device, nor how the paths of other runs are written."""
+    teacher, init = (path and str(Path(path).resolve()) for path in (config.distill.teacher, config.init))
+    return replace(config, device="auto", threads=None, init=init, distill=replace(config.distill, teacher=teacher))
 
 
 class _ReportEpochs(TrainingProgress):

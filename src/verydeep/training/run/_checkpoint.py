@@ -76,6 +76,11 @@ def save_checkpoint(
     remove_old(folder)
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is a checkpoint, intact or not."""
+    return bool(_checkpoints(folder))
+
+
 def remove_old(folder: Path) -> None:
     """Remove all but the newest checkpoints."""
     for old in _checkpoints(folder)[_SAVED:]:

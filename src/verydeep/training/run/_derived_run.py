@@ -15,7 +15,7 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
 
     Args:
         parent: The run that the network was made from; the new run shares its data.
-        path: The new folder, which must not exist or be empty.
+        path: The new folder, which must be new or empty.
         model: The network.
         status: What was done, such as "pruned".
         metrics: What was measured, as epoch 0.
@@ -43,6 +43,7 @@ def parent_metadata(parent: Run | None) -> dict[str, str]:
 
 def derived_config(config: TrainConfig, model: Network) -> TrainConfig:
     """A run's configuration with the depth and gate bias of the new network, where the network has them."""
+    config = replace(config, init=None)  # the new network has its weights already
     if not isinstance(model.config, MLPConfig):
         return config
     named: ModelConfig = replace(config.model, depth=model.config.depth, gate_bias=model.config.gate_bias)

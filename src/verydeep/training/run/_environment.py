@@ -1,4 +1,4 @@
-"""Versions and machine that a result was measured with; they are stored beside every result."""
+"""Versions and machine that a result was measured with; they are stored with every result."""
 
 import os
 import platform
@@ -11,6 +11,8 @@ import torch
 
 from verydeep.redact import redact
 from verydeep.training.run._git import checked_out_commit
+
+COMMAND = "VERYDEEP_COMMAND"  # the variable that tells a child process which command it belongs to
 
 
 def environment() -> dict[str, Any]:
@@ -26,8 +28,25 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "git": checked_out_commit(Path.cwd()),
-        "command": redact(_program(), *sys.argv[1:]),
+        "command": command_line(),
     }
+
+
+def command_line() -> str:
+    """The command that a person started, without passwords; processes that train for another one name that one's."""
+    program = Path(sys.argv[0])
+    if COMMAND in os.environ:
+        return os.environ[COMMAND]
+    if not sys.argv[0]:
+        return "python"
+    if program.name == "ipykernel_launcher.py":
+        return "a notebook"
+    return redact("verydeep" if program.stem in ("verydeep", "__main__") else program.name, *sys.argv[1:])
+
+
+def child_environment() -> dict[str, str]:
+    """The environment variables for a process that trains in place of this one."""
+    return os.environ | {COMMAND: command_line()}
 
 
 def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -35,12 +54,6 @@ def changed_environment(before: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     now = environment()
     names = ("torch", "processor", "processes", "threads", "gpu")
     return [(name, before[name], now[name]) for name in names if name in before and before[name] != now[name]]
-
-
-def _program() -> str:
-    """The program's name, without the folders of this machine."""
-    path = Path(sys.argv[0])
-    return "verydeep" if path.stem in ("verydeep", "__main__") else path.name
 
 
 def _processor() -> str:

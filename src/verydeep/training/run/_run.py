@@ -38,7 +38,14 @@ class Run:
         self.path, self.config = path, config
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, model: nn.Module, metadata: dict[str, Any]) -> "Run":
+    def create(
+        cls,
+        path: Path,
+        config: TrainConfig,
+        model: nn.Module,
+        metadata: dict[str, Any],
+        initial: dict[str, str] | None = None,
+    ) -> "Run":
         """Write the first files of a run; the folder is a run once it has a config.json.
 
         Args:
@@ -46,6 +53,7 @@ class Run:
             config: The resolved configuration.
             model: The network; its architecture is recorded if it is one of ours.
             metadata: Further entries of config.json.
+            initial: Path and digest of the weights that training starts from, for environment.json.
         """
         require_free_folder(path)
         make_folder(path)
@@ -54,7 +62,7 @@ class Run:
         size = {"depth": depth, "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad)}
         saved = network | {"size": size, "training": to_dict(config)} | metadata
         run = cls(path, config)
-        run.write_environment()
+        run.write_environment(initial)
         write_atomic(path / "config.json", json.dumps(saved, indent=1) + "\n")
         return run
 
@@ -66,9 +74,9 @@ class Run:
         if saved.get("format") != FORMAT or "training" not in saved:
             file = path / "config.json"
             raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
-        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict)):
+        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict), ("patience_from", int)):
             if saved.get(key) is not None and not isinstance(saved[key], kind):
-                raise UserError(f"{path / 'config.json'}: '{key}' is not as verydeep wrote it; put it back as it was")
+                raise UserError(f"{path / 'config.json'}: '{key}' has been edited; restore the original file")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
@@ -127,11 +135,13 @@ class Run:
     def model(self) -> Network:
         """The network with the run's weights, in evaluation mode."""
         if not self.is_network:
-            raise UserError(f"{self.path} trained a module of your own: create it, then use load_weights(module, path)")
+            raise UserError(
+                f"{self.path} was trained with your own module: create it, and call models.load_weights(module, ...)"
+            )
         if not (self.path / "model.safetensors").exists():
             if self.summary is not None:
                 raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
-            raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
+            raise UserError(f"{self.path} has no weights yet: no epoch is complete; resume it first")
         return from_pretrained(self.path)
 
     def append(self, metrics: EpochMetrics) -> None:
@@ -153,9 +163,24 @@ class Run:
         """Add a line to events.log."""
         self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
 
-    def write_environment(self) -> None:
-        """Record the versions and the machine."""
-        write_atomic(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    def write_environment(self, initial: dict[str, str] | None = None) -> None:
+        """Record the versions and the machine, and which weights training started from, if any."""
+        values = environment() | ({} if initial is None else {"init": initial})
+        write_atomic(self.path / "environment.json", json.dumps(values, indent=1) + "\n")
+
+    @property
+    def patience_from(self) -> int:
+        """The epoch from which patience counts: 0, or where a run that stopped early went on."""
+        return int(self.metadata.get("patience_from") or 0) if (self.path / "config.json").exists() else 0
+
+    def change_config(self, patience_from: int) -> None:
+        """Store the run's present configuration; from then on it is unfinished."""
+        values = self.metadata | {"training": to_dict(self.config), "patience_from": patience_from}
+        try:  # first, so that a run whose configuration has changed is never taken for one that ended with it
+            (self.path / "summary.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path / "summary.json", error) from error
+        write_atomic(self.path / "config.json", json.dumps(values, indent=1) + "\n")
 
     def finish(self, summary: RunSummary) -> None:
         """Record how the run ended."""
@@ -195,7 +220,7 @@ def reserve_number(config: TrainConfig, dataset: Dataset) -> int:
 def require_free_folder(path: Path) -> None:
     """Raise a `UserError` unless a new run can use the folder.
 
-    It must not exist, or be empty except for what a start that was killed at once left behind.
+    It must be new, or empty except for what a start that was killed at once left behind.
     """
     if path.is_dir():
         leftovers = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
@@ -203,4 +228,4 @@ def require_free_folder(path: Path) -> None:
     else:
         taken = path.exists()
     if taken:
-        raise UserError(f"{path} exists already; choose another with --folder, or continue it with --resume {path}")
+        raise UserError(f"{path} already exists; choose another folder, or resume the run in it")

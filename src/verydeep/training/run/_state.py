@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from verydeep.models import save_weights
+from verydeep.training._config import TrainConfig
 from verydeep.training.run._checkpoint import load_checkpoint, save_checkpoint
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
@@ -24,6 +25,7 @@ class RunState:
         position: Where training stands.
         totals: Loss and correct answers of the current epoch, summed over this process's samples; float64, `(2,)`.
         problems: What is wrong with each checkpoint that had to be skipped.
+        patience_from: The epoch from which patience counts, if the best one was before.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class RunState:
         # Only one process starts from the sums of the checkpoint, because all processes are added up later.
         before = [self.position.loss, self.position.correct] if group.rank == 0 else [0, 0]
         self.totals = torch.tensor(before, dtype=torch.float64, device=group.device)
+        self.patience_from = run.patience_from
         self._counted = self._saved = time.perf_counter()
 
     def status(self) -> Status | None:
@@ -50,9 +53,16 @@ class RunState:
             return "diverged"
         if position.epoch >= config.epochs:
             return "finished"
-        if config.patience is not None and position.epoch - position.best_epoch >= config.patience:
-            return "stopped early"
-        return None
+        return "stopped early" if self._is_out_of_patience(config) else None
+
+    def restart_patience(self, before: TrainConfig) -> None:
+        """Let a run go on that stopped early with the configuration it had before."""
+        if self.position.epoch < before.epochs and self._is_out_of_patience(before):
+            self.patience_from = self.position.epoch
+
+    def _is_out_of_patience(self, config: TrainConfig) -> bool:
+        since = max(self.position.best_epoch, self.patience_from)
+        return config.patience is not None and self.position.epoch - since >= config.patience
 
     def finish_epoch(self, metrics: EpochMetrics, has_validation: bool) -> None:
         """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""

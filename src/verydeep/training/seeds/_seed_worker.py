@@ -10,6 +10,7 @@ from verydeep.errors import UserError
 from verydeep.training._interrupt import interruptible
 from verydeep.training._progress import ProgressLines, TrainingProgress
 from verydeep.training._train import Interrupted, resume, train
+from verydeep.training.run._run import Run
 from verydeep.training.seeds._seeds_folder import Seeds
 
 
@@ -28,7 +29,10 @@ def _train(seeds: Seeds, number: int, root: str, tensorboard: str) -> int:
         progress = TensorBoard(progress)
     try:
         if seeds.has_started(number):
-            resume(seeds.folder(number), root=root or None, progress=progress)
+            # A run that was continued on its own may have more epochs than the others.
+            shorter = Run.load(seeds.folder(number)).config.epochs < seeds.config.epochs
+            epochs = seeds.config.epochs if shorter else None
+            resume(seeds.folder(number), epochs=epochs, root=root or None, progress=progress)
         else:
             train(replace(seeds.config, seed=number), seeds.folder(number), root=root or None, progress=progress)
     except UserError as error:

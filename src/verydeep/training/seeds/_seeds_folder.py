@@ -2,14 +2,16 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import make_folder, read_json, write_atomic
+from verydeep.files import cannot_write, make_folder, read_json, write_atomic
 from verydeep.training._config import TrainConfig
+from verydeep.training._extend import check_new_total
 from verydeep.training.run._run import Run, require_free_folder
 
 FILE = "seeds.json"
@@ -25,18 +27,18 @@ class Seeds:
 
     @classmethod
     def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
-        """Create the folder, which must not exist or be empty."""
+        """Create the folder, which must be new or empty."""
         require_free_folder(path)
         make_folder(path)
-        saved = {"format": _FORMAT, "seeds": list(seeds), "training": to_dict(config)}
-        write_atomic(path / FILE, json.dumps(saved, indent=1) + "\n")
-        return cls(path, config, seeds)
+        created = cls(path, config, seeds)
+        created._write()
+        return created
 
     @classmethod
     def load(cls, path: str | Path) -> "Seeds":
         """Open a folder that `train_seeds` created."""
         file = Path(path) / FILE
-        saved = read_json(file, "expected a folder made with --seeds")
+        saved = read_json(file, "expected a folder made by train_seeds")
         if saved.get("format") != _FORMAT or not {"training", "seeds"} <= saved.keys():
             raise UserError(f"{file} is not a format-{_FORMAT} list of seeds; was it written by another version?")
         return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
@@ -62,7 +64,28 @@ class Seeds:
 
     def has_ended(self, seed: int) -> bool:
         """Whether the run of this seed has finished, stopped early or diverged."""
-        return self.has_started(seed) and Run.load(self.folder(seed)).summary is not None
+        if not self.has_started(seed):
+            return False
+        run = Run.load(self.folder(seed))
+        summary = run.summary
+        return summary is not None and (summary.status == "diverged" or run.config.epochs >= self.config.epochs)
+
+    def with_epochs(self, epochs: int) -> "Seeds":
+        """Give the seeds another number of epochs, not less than any of them has completed."""
+        for run in self.runs.values():
+            if run.summary is None or run.summary.status != "diverged":
+                check_new_total(run, epochs)
+        changed = Seeds(self.path, replace(self.config, epochs=epochs), self.seeds)
+        try:  # first, so that the summary is never one of seeds with other epochs
+            (self.path / "summary.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path / "summary.json", error) from error
+        changed._write()
+        return changed
+
+    def _write(self) -> None:
+        saved = {"format": _FORMAT, "seeds": list(self.seeds), "training": to_dict(self.config)}
+        write_atomic(self.path / FILE, json.dumps(saved, indent=1) + "\n")
 
     def finish(self, failed: dict[int, str]) -> None:
         """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
@@ -91,13 +114,13 @@ class Seeds:
         """The result in a sentence."""
         result = self.summary
         if result is None:
-            return f"{self.path} has not finished; continue with: verydeep train --resume {self.path}"
+            return f"{self.path} has not finished and can be resumed"
         lost = Counter(line["status"] for line in result["seeds"] if line["value"] is None)
         others = "".join(f"; {count} {status}" for status, count in lost.items())
         if failed := [line for line in result["seeds"] if line["status"] == "failed"]:
-            others += f" ({failed[0]['problem']}; try again: verydeep train --resume {self.path})"
+            others += f" ({failed[0]['problem']}; resume {self.path} to try again)"
         if not result["runs"]:
-            return f"no run has a result{others}; everything is in {self.path}"
+            return f"no seed finished{others}; logs and runs are in {self.path}"
         what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
         over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
         return f"{what}, {over}{others}; everything is in {self.path}"

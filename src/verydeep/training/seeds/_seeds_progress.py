@@ -1,10 +1,10 @@
-"""What is shown while several seeds train: nothing, lines, or a live table."""
+"""What is shown while several seeds train: nothing, lines, or a live table in a terminal or notebook."""
 
-import sys
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from verydeep.training._progress import clock, describe
+from verydeep.training._notebook import NotebookText, in_notebook, render_text
+from verydeep.training._progress import clock, describe, is_terminal
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 from verydeep.training.seeds._seeds_folder import Seeds
@@ -17,13 +17,13 @@ class SeedsProgress:
     """Shows nothing; the base of the others."""
 
     def start(self, seeds: Seeds) -> None:
-        """Training begins or continues."""
+        """Called when training begins or continues."""
 
     def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
         """Called several times per second, with the seeds that train and the problems of those that failed."""
 
     def close(self) -> None:
-        """Training has ended, for whatever reason."""
+        """Called when training stops, for any reason."""
 
 
 class SeedsLines(SeedsProgress):
@@ -91,6 +91,32 @@ class SeedsTable(SeedsProgress):
         ]
 
 
+class SeedsNotebook(SeedsTable):
+    """The same table in a notebook, as a text that replaces itself."""
+
+    def start(self, seeds: Seeds) -> None:
+        self.seeds, self.text = seeds, NotebookText()
+        self.update((), {})
+
+    def update(self, running: Collection[int], failed: Mapping[int, str]) -> None:
+        text = render_text(self._table(running, failed))
+        if text != getattr(self, "shown", ""):
+            self.shown = text
+            self.text.update(text)
+
+    def close(self) -> None:
+        """The last table stays."""
+
+
+def choose_seeds_progress(progress: SeedsProgress | bool | None) -> SeedsProgress:
+    """The display for a call from Python: True shows progress in a terminal or a notebook, and nothing elsewhere."""
+    if progress is None or progress is False:
+        return SeedsProgress()
+    if progress is not True:
+        return progress
+    return SeedsNotebook() if in_notebook() else SeedsTable() if is_terminal() else SeedsProgress()
+
+
 def make_seeds_progress(quiet: bool) -> SeedsProgress:
     """A table in a terminal, lines in a file, nothing if quiet."""
-    return SeedsProgress() if quiet else SeedsTable() if sys.stdout.isatty() else SeedsLines()
+    return SeedsProgress() if quiet else SeedsTable() if is_terminal() else SeedsLines()

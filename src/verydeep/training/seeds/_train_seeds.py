@@ -18,20 +18,34 @@ from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
 from verydeep.processes import python_command
 from verydeep.training._config import TrainConfig
+from verydeep.training._initial_weights import load_initial_weights
 from verydeep.training._interrupt import interruptible
 from verydeep.training._train import make_model
+from verydeep.training.run._environment import child_environment
 from verydeep.training.run._run import numbered_folder, reserve_number
 from verydeep.training.seeds._seeds_folder import Seeds
-from verydeep.training.seeds._seeds_progress import SeedsProgress
+from verydeep.training.seeds._seeds_progress import SeedsProgress, choose_seeds_progress
 
 _UPDATE_EVERY = 0.2  # seconds
 
 
 class SeedsInterrupted(Exception):  # noqa: N818 - not an error
-    """Someone asked to stop; every seed is saved and can be resumed."""
+    """Someone asked to stop, with Ctrl-C or SIGTERM. Every seed is saved, and `resume_seeds` continues them.
+
+    Attributes:
+        seeds: The seeds.
+
+    Examples:
+        >>> from verydeep.training import SeedsInterrupted, TrainConfig, train_seeds
+        >>> def train_or_save(config: TrainConfig) -> None:
+        ...     try:
+        ...         train_seeds(config, 5)
+        ...     except SeedsInterrupted as stopped:
+        ...         print(f"saved; resume_seeds({str(stopped.seeds.path)!r}) continues")
+    """
 
     def __init__(self, seeds: Seeds) -> None:
-        super().__init__(f"interrupted and saved; continue with: verydeep train --resume {seeds.path}")
+        super().__init__(f"training was interrupted; {seeds.path} is saved and can be resumed")
         self.seeds = seeds
 
 
@@ -42,47 +56,85 @@ def train_seeds(
     *,
     root: str | Path | None = None,
     jobs: int | None = None,
-    progress: SeedsProgress | None = None,
+    progress: SeedsProgress | bool | None = True,
     tensorboard: bool = False,
 ) -> Seeds:
-    """Train with the seeds `config.seed` to `config.seed + count - 1`, each in a process of its own.
+    """Train with the seeds `config.seed` to `config.seed + count - 1`, each in its own process.
 
-    A seed that diverges or fails does not stop the others. By default each process uses one thread, so that the run of
-    a seed has the same bits however many seeds there are.
+    A seed that diverges or fails does not stop the others. By default each process uses one thread, so the run of a
+    seed has the same bits however many seeds there are.
 
     Args:
-        config: What to train on what, and how.
-        count: How many seeds.
-        path: The folder of their runs, which must not exist or be empty; by default `runs/MODEL-DATA-N`.
-        root: Where known datasets are kept.
+        config: The network, the data and the training settings.
+        count: The number of seeds.
+        path: The folder for their runs, which must be new or empty; by default `runs/MODEL-DATA-N`.
+        root: Folder of the known datasets.
         jobs: How many train at the same time; by default as many as the cores allow, or one on a GPU.
-        progress: What is shown; by default nothing.
-        tensorboard: Whether every run writes TensorBoard events.
+        progress: True shows a table that updates itself in a terminal or a notebook, and nothing elsewhere; False and
+            None show nothing.
+        tensorboard: Write TensorBoard events for every run.
+
+    Returns:
+        The runs and their summary.
+
+    Raises:
+        UserError: Settings, data or files do not fit together, or every seed failed.
+        SeedsInterrupted: Someone pressed Ctrl-C; every seed is saved.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TrainConfig, train_seeds
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1)
+        >>> seeds = train_seeds(config, 2, "runs/digits-seeds")  # doctest: +SKIP
+        >>> print(seeds.describe())  # doctest: +SKIP
+        Best (mean ± std) test accuracy: 51.11 (44.31 ± 9.62) %, sample standard deviation over 2 runs; ...
     """
     if count < 1:
-        raise UserError(f"seeds must be at least 1, got {count}")
+        raise UserError(f"the number of seeds must be at least 1, got {count}")
     if "WORLD_SIZE" in os.environ:
-        raise UserError("every seed has a process of its own already: use --seeds without torchrun")
+        raise UserError("every seed already has its own process; train several seeds without torchrun")
     config = replace(config, threads=config.threads or 1)
     # Report what is missing or does not fit together once, before any process starts.
     dataset = load_dataset(config.data, root)
-    make_model(config, dataset)
+    model = make_model(config, dataset)
+    if config.init is not None:
+        load_initial_weights(model, config.init, dataset.classes)
     folder = numbered_folder(config, dataset, reserve_number(config, dataset)) if path is None else Path(path)
     del dataset
     seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)))
-    return _fit(seeds, root, jobs, progress or SeedsProgress(), tensorboard)
+    return _fit(seeds, root, jobs, choose_seeds_progress(progress), tensorboard)
 
 
 def resume_seeds(
-    path: str | Path,
+    path: str | Path | Seeds,
     *,
+    epochs: int | None = None,
     root: str | Path | None = None,
     jobs: int | None = None,
-    progress: SeedsProgress | None = None,
+    progress: SeedsProgress | bool | None = True,
     tensorboard: bool = False,
 ) -> Seeds:
-    """Resume the seeds that have not ended; the arguments are those of `train_seeds`."""
-    return _fit(Seeds.load(path), root, jobs, progress or SeedsProgress(), tensorboard)
+    """Resume the seeds that have not finished, or train all seeds for more epochs.
+
+    Args:
+        path: The seeds, or their folder.
+        epochs: The new total number of epochs, as in `resume`; diverged seeds stay as they are.
+        root: Folder of the known datasets.
+        jobs: As in `train_seeds`.
+        progress: As in `train_seeds`.
+        tensorboard: Write TensorBoard events for every run.
+
+    Returns:
+        The runs and their summary.
+
+    Examples:
+        >>> from verydeep.training import resume_seeds
+        >>> seeds = resume_seeds("runs/digits-seeds", epochs=20)  # doctest: +SKIP
+    """
+    seeds = Seeds.load(path.path if isinstance(path, Seeds) else path)
+    if epochs is not None and epochs != seeds.config.epochs:
+        seeds = seeds.with_epochs(epochs)
+    return _fit(seeds, root, jobs, choose_seeds_progress(progress), tensorboard)
 
 
 def _fit(seeds: Seeds, root: str | Path | None, jobs: int | None, progress: SeedsProgress, tensorboard: bool) -> Seeds:
@@ -154,7 +206,12 @@ class SeedProcess:
         with self.log.open("wb") as log:
             # In a session of its own, so that Ctrl-C reaches only this process, which passes it on once.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=child_environment(),
+                start_new_session=True,
             )
 
     @property
