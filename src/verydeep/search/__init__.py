@@ -11,11 +11,12 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.search._budget import Budget
-    from verydeep.search._config import Options as Options, SearchConfig, read_search, search_config as search_config
+    from verydeep.search._config import Options, SearchConfig, read_search, search_config as search_config
     from verydeep.search._halving import Halving
+    from verydeep.search._progress import SearchProgress
     from verydeep.search._results import TrialRecord, importance, ranked, records, scored as scored, to_csv, to_json
     from verydeep.search._sampling import draw as draw
-    from verydeep.search._search import SearchProgress, StopReason, check_search, search
+    from verydeep.search._search import StopReason, check_search, search
     from verydeep.search._space import (
         Choices,
         Range,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from verydeep.search.storage._postgres import storage_errors as storage_errors
     from verydeep.search.study._open import open_study, start_study
     from verydeep.search.study._study import Study
-    from verydeep.search.worker._pool import Workers as Workers
+    from verydeep.search.worker._pool import Workers
     from verydeep.search.worker._trial import DatasetCache as DatasetCache, Paused as Paused, train_trial as train_trial
     from verydeep.search.worker._worker import work
 else:
@@ -38,6 +39,7 @@ __all__ = [
     "Budget",
     "Choices",
     "Halving",
+    "Options",
     "Range",
     "SearchConfig",
     "SearchProgress",
@@ -45,6 +47,7 @@ __all__ = [
     "StopReason",
     "Study",
     "TrialRecord",
+    "Workers",
     "check_search",
     "importance",
     "open_study",

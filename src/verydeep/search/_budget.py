@@ -15,6 +15,13 @@ class Budget:
     Attributes:
         seconds: Time from now.
         epochs: Epochs of all trials of the study together, including those trained before.
+
+    Examples:
+        >>> from verydeep.search import Budget
+        >>> Budget.read("90min").seconds
+        5400.0
+        >>> Budget.read("500 epochs").epochs
+        500
     """
 
     seconds: float | None = None
@@ -22,12 +29,16 @@ class Budget:
 
     @classmethod
     def read(cls, text: str) -> "Budget":
-        """Parse a budget such as `90min`, `2h` or `500 epochs`."""
+        """Parse a budget.
+
+        Args:
+            text: A time such as `90min` or `2h`, or a number of epochs such as `500 epochs`.
+        """
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
         if found and float(found[1]) == 0:
-            raise UserError(f"--budget {text}: nothing can be trained in no time; leave it out to train all trials")
+            raise UserError(f"budget {text!r}: must be positive; without a budget, all trials are trained")
         if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
             return cls(epochs=int(found[1]))
         if found and found[2] in _UNITS:
             return cls(seconds=float(found[1]) * _UNITS[found[2]])
-        raise UserError(f"--budget {text}: expected a time or a number of epochs, such as 30min, 2h or '500 epochs'")
+        raise UserError(f"budget {text!r}: expected a time or a number of epochs, such as 30min, 2h or '500 epochs'")

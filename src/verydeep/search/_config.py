@@ -20,16 +20,21 @@ _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "v
 
 @dataclass(frozen=True)
 class Options:
-    """How settings are searched.
+    """How settings are searched: the `[search]` table of a file.
 
     Attributes:
-        metric: What trials are compared by, at their best epoch: a loss (lower is better) or an accuracy (higher is
-            better). The default is the validation accuracy or, without validation data, the training loss. Metrics of
-            the test set are refused.
-        sampler: At random as in the paper, or by Optuna's TPE, which learns from earlier trials.
-        seed: Decides the settings of every trial.
+        metric: Metric by which trials are ranked, taken at their best epoch: a loss (lower is better) or an accuracy
+            (higher is better). The default is the validation accuracy or, without validation data, the training loss.
+            Metrics of the test set are refused.
+        sampler: `random` (as in the paper) or `tpe` (Optuna's sampler, which learns from earlier trials).
+        seed: Seed for drawing settings.
         trials: The number of trials.
-        halving: Whether and how trials that are worse than others stop early; by default, none does.
+        halving: Successive halving, which stops the worse trials early; off by default.
+
+    Examples:
+        >>> from verydeep.search import Halving, Options
+        >>> Options(trials=30, halving=Halving(first=2, keep=3)).sampler
+        'random'
     """
 
     metric: str = ""
@@ -49,11 +54,26 @@ class Options:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """A search: what is trained, which settings vary, and how they are searched."""
+    """A search: what is trained, which settings vary, and how they are searched.
+
+    Attributes:
+        train: The settings that all trials have in common.
+        space: The settings that vary, by name.
+        options: How they are searched.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, Range, SearchConfig
+        >>> from verydeep.training import TrainConfig
+        >>> space = {"optim.lr": Range(0.001, 1.0, log=True), "model.depth": Choices((5, 10, 20))}
+        >>> config = SearchConfig(TrainConfig(DataConfig("digits", validation=0.2)), space, Options(trials=20))
+        >>> config.metric, config.maximise
+        ('valid_accuracy', True)
+    """
 
     train: TrainConfig
     space: Space
-    options: Options
+    options: Options = Options()
 
     @property
     def metric(self) -> str:
@@ -103,7 +123,7 @@ def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) 
         known = {field.name for field in fields(TrainConfig)} | {"search"}
         if wrong := [key for key in rest if key not in known]:
             raise unknown(f"key in {where}", wrong[0], known)
-        raise UserError(f"{where}: there is no [search.space] table, so there is nothing to search")
+        raise UserError(f"{where}: [search.space] is missing or empty: name at least one setting to search")
     train, filled = _base_configs(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")
     space_hint = None if hint is None else lambda line: hint(f"{where}: {line}")

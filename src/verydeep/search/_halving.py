@@ -1,6 +1,6 @@
 """Asynchronous successive halving (ASHA, Li et al. 2018): a trial is compared with all that reached the same rung.
 
-Optuna's pruner is not used because it counts every attempt at a trial as a trial of its own.
+Optuna's pruner is not used because it counts every attempt at a trial as a separate trial.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,11 @@ class Halving:
     Attributes:
         first: Epochs before a trial is first compared with the others.
         keep: One in `keep` trials continues; the next comparison is after `keep` times the epochs.
+
+    Examples:
+        >>> from verydeep.search import Halving
+        >>> Halving(first=2, keep=3)  # compares after 2, 6, 18, ... epochs
+        Halving(first=2, keep=3)
     """
 
     first: int = 1

@@ -18,9 +18,9 @@ from verydeep.training import EpochMetrics
 _FEWEST = 4  # trials
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrialRecord:
-    """One trial and its result.
+    """One trial of a search and its result.
 
     Attributes:
         trial: Its number; with the search's seed, it decides the settings.
@@ -35,6 +35,11 @@ class TrialRecord:
         reason: Why it failed.
         curve: The metrics of every epoch.
         loss: If the value is an accuracy, the lowest loss among the epochs that reached it.
+
+    Examples:
+        >>> from verydeep.search import TrialRecord
+        >>> TrialRecord(3, "finished", 0.95, epochs=20, settings={"optim.lr": 0.1, "model.depth": 7})
+        TrialRecord(3, finished, 0.95 after 20 epochs, optim.lr=0.1, model.depth=7)
     """
 
     trial: int
@@ -50,14 +55,48 @@ class TrialRecord:
     curve: list[EpochMetrics] = field(default_factory=list)
     loss: float | None = None
 
+    def __repr__(self) -> str:
+        value = "" if self.value is None else f"{self.value:.4g} "
+        epochs = f"after {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'}" if self.epochs else ""
+        settings = [f"{name}={value!r}" for name, value in self.settings.items()]
+        parts = [str(self.trial), self.status, (value + epochs).strip(), self.reason, *settings]
+        return f"TrialRecord({', '.join(part for part in parts if part)})"
+
 
 def records(study: Study) -> list[TrialRecord]:
-    """Every trial of a study, in the order of their numbers."""
+    """Return every trial of a study, in the order of their numbers.
+
+    Args:
+        study: The study.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, records, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> base, space = TrainConfig(DataConfig("digits")), {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(base, space, Options(trials=2))
+        >>> study = start_study("runs/depths", config)
+        >>> [record.status for record in records(study)]
+        ['waiting', 'waiting']
+    """
     return [_record(study, trial, attempts) for trial, attempts in enumerate(study.attempts())]
 
 
 def ranked(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
-    """Trials with a result, best first; a lower loss decides between equal accuracies, and diverged trials are last."""
+    """Sort the trials that have ended, best first.
+
+    A lower loss decides between equal accuracies, and diverged trials come last.
+
+    Args:
+        trials: The trials.
+        maximise: Whether higher values are better: `study.config.maximise`.
+
+    Examples:
+        >>> from verydeep.search import TrialRecord, ranked
+        >>> trials = [TrialRecord(0, "finished", 0.8), TrialRecord(1, "finished", 0.9), TrialRecord(2, "waiting")]
+        >>> [record.trial for record in ranked(trials, maximise=True)]
+        [1, 0]
+    """
     ended = [record for record in trials if record.status not in ("training", "waiting")]
     sign = -1 if maximise else 1
 
@@ -74,7 +113,17 @@ def epochs_trained(study: Study) -> int:
 
 
 def to_csv(trials: list[TrialRecord]) -> str:
-    """One line per trial."""
+    """Format trials as CSV, one line per trial.
+
+    Args:
+        trials: The trials.
+
+    Examples:
+        >>> from verydeep.search import TrialRecord, to_csv
+        >>> print(to_csv([TrialRecord(0, "finished", 0.8, settings={"optim.lr": 0.1})]))
+        trial,status,value,loss,epochs,seconds,attempts,worker,run,reason,optim.lr
+        0,finished,0.8,,0,0.0,0,,,,0.1
+    """
     names = sorted({name for record in trials for name in record.settings})
     columns = ("trial", "status", "value", "loss", "epochs", "seconds", "attempts", "worker", "run", "reason")
     text = io.StringIO()
@@ -87,7 +136,22 @@ def to_csv(trials: list[TrialRecord]) -> str:
 
 
 def to_json(study: Study, trials: list[TrialRecord]) -> str:
-    """All trials with their curves."""
+    """Format all trials as JSON, with the metrics of every epoch.
+
+    Args:
+        study: The study.
+        trials: Its trials.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, records, start_study, to_json
+        >>> from verydeep.training import TrainConfig
+        >>> base, space = TrainConfig(DataConfig("digits")), {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(base, space, Options(trials=2))
+        >>> study = start_study("runs/depths", config)
+        >>> to_json(study, records(study)).startswith('{')
+        True
+    """
     values = {
         "study": study.name,
         "metric": study.config.metric,
@@ -103,10 +167,27 @@ def scored(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
 
 
 def importance(trials: list[TrialRecord], space: Space, maximise: bool) -> dict[str, float]:
-    """How much each field matters, largest first, by functional ANOVA (Hutter et al. 2014); empty for very few trials.
+    """Estimate how much each setting matters, by functional ANOVA (Hutter et al. 2014).
 
-    The shares add up to 1. They are computed from the ranks of the trials, because losses span decades and a diverged
-    run has none: it ranks last.
+    The estimates are computed from the ranks of the trials, because losses span decades, and a diverged run has none:
+    it ranks last.
+
+    Args:
+        trials: The trials.
+        space: The settings that were searched.
+        maximise: Whether higher values are better: `study.config.maximise`.
+
+    Returns:
+        The importance of each setting, largest first; they add up to 1. Empty for fewer than four trials or a single
+        setting.
+
+    Examples:
+        >>> from verydeep.search import Range, TrialRecord, importance
+        >>> space = {"optim.lr": Range(0.0, 1.0), "optim.momentum": Range(0.0, 1.0)}
+        >>> settings = [{"optim.lr": n / 10, "optim.momentum": n % 3 / 3} for n in range(10)]
+        >>> trials = [TrialRecord(n, "finished", n / 10, settings=s) for n, s in enumerate(settings)]
+        >>> list(importance(trials, space, maximise=True))
+        ['optim.lr', 'optim.momentum']
     """
     ended = scored(trials, maximise)
     if len(ended) < _FEWEST or len(space) < 2:

@@ -9,6 +9,7 @@ from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.search._budget import Budget
 from verydeep.search._config import SearchConfig
+from verydeep.search._progress import SearchProgress, choose_search_progress
 from verydeep.search._sampling import draw
 from verydeep.search._space import check_limits, with_settings
 from verydeep.search.storage._postgres import storage_errors
@@ -17,26 +18,32 @@ from verydeep.search.worker._pool import WorkerPool, Workers
 from verydeep.search.worker._trial import DatasetCache, ImpossibleError, trial_config
 from verydeep.training import TrainConfig, make_model
 
-StopReason = Literal["complete", "interrupted", "the budget is used"]
-
-
-class SearchProgress:
-    """What is shown while a search runs; this base class shows nothing."""
-
-    def start(self, study: Study, jobs: int) -> None:
-        """The search starts or continues."""
-
-    def update(self) -> None:
-        """Called twice a second."""
-
-    def close(self) -> None:
-        """The search has ended, for whatever reason."""
+StopReason = Literal["complete", "interrupted", "the budget is used up"]
 
 
 def check_search(config: SearchConfig, root: Path | None = None) -> SearchConfig:
     """Check that data and networks exist and fit together, before any process is started; fill in the metric.
 
     The default metric depends on whether there is validation data, which may come with the data itself.
+
+    Args:
+        config: The search.
+        root: Folder of the known datasets.
+
+    Returns:
+        The search with its metric.
+
+    Raises:
+        UserError: Something does not fit together; the message says what.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, SearchConfig, check_search
+        >>> from verydeep.training import TrainConfig
+        >>> space = {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(TrainConfig(DataConfig("digits", validation=0.2)), space)
+        >>> check_search(config).metric
+        'valid_accuracy'
     """
     first, dataset = _first_possible(config, DatasetCache(root))
     config = config.with_metric(dataset.valid is not None)
@@ -62,18 +69,36 @@ def _first_possible(config: SearchConfig, data: DatasetCache) -> tuple[TrainConf
 
 
 def search(
-    study: Study, folder: Path, workers: Workers, budget: Budget | None = None, progress: SearchProgress | None = None
+    study: Study,
+    folder: str | Path,
+    workers: Workers | None = None,
+    budget: Budget | None = None,
+    progress: SearchProgress | bool | None = True,
 ) -> StopReason:
-    """Train a study's trials in processes of one thread each, until all are done, the budget is used or Ctrl-C.
+    """Train a study's trials in parallel, until all are done, the budget is used up, or someone presses Ctrl-C.
+
+    Each worker is a process with one thread. A search that was stopped continues with the same call.
 
     Args:
         study: The study.
         folder: Its folder.
-        workers: How workers are started.
-        budget: When to stop.
-        progress: What is shown meanwhile.
+        workers: The number of workers, and how they are started; by default, one per core.
+        budget: When to stop; by default, when all trials are done.
+        progress: True shows a line that updates itself in a terminal or a notebook, and nothing elsewhere; False and
+            None show nothing. Your own display is a `SearchProgress`.
+
+    Returns:
+        Why the search stopped: `"complete"`, `"interrupted"` or `"the budget is used up"`.
+
+    Examples:
+        >>> from verydeep.search import check_search, read_search, search, start_study
+        >>> config = check_search(read_search("flowers.toml"))  # doctest: +SKIP
+        >>> study = start_study("runs/flowers", config)  # doctest: +SKIP
+        >>> search(study, "runs/flowers")  # doctest: +SKIP
+        'complete'
     """
-    budget, progress = budget or Budget(), progress or SearchProgress()
+    folder, workers, budget = Path(folder), workers or Workers(), budget or Budget()
+    progress = choose_search_progress(progress)
     with storage_errors():
         left = study.unfinished()
         if not left:
@@ -86,7 +111,7 @@ def search(
             progress.close()
         if not study.unfinished():
             return "complete"
-        return "interrupted" if interrupted else "the budget is used"
+        return "interrupted" if interrupted else "the budget is used up"
 
 
 def free_cores(device: str, threads: int | None) -> int:

@@ -27,6 +27,11 @@ class Range:
         low: The smallest value.
         high: The largest value.
         log: Whether the logarithm is uniformly distributed, and not the value itself.
+
+    Examples:
+        >>> from verydeep.search import Range
+        >>> Range(1, 9).at(0.5), Range(0.01, 1.0, log=True).at(0.5)
+        (5, 0.1)
     """
 
     low: int | float
@@ -54,7 +59,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Choices:
-    """One of several values, all equally likely."""
+    """One of several values, all equally likely.
+
+    Attributes:
+        choices: The values.
+
+    Examples:
+        >>> from verydeep.search import Choices
+        >>> Choices(("tanh", "relu")).at(0.7)
+        'relu'
+    """
 
     choices: tuple[Any, ...]
 
@@ -102,7 +116,7 @@ def read_space(tables: object, base: TrainConfig, where: str, hint: Callable[[st
         hint: Called with one line for each field that is given under a former name.
     """
     if not isinstance(tables, dict) or not (found := _flatten(tables)):
-        raise UserError(f"{where}: nothing to search; give fields, such as optim.lr = {{low = 0.001, high = 1.0}}")
+        raise UserError(f"{where}: nothing to search; name settings, such as optim.lr = {{low = 0.001, high = 1.0}}")
     found = with_current_names(found, where, hint)
     fields = searchable_fields()
     space: Space = {}
@@ -192,7 +206,7 @@ def _read_domain(table: object, hint: Any, where: str) -> Domain:  # noqa: ANN40
         if isinstance(value, bool | str) or not math.isfinite(value):
             raise UserError(f"{where}.{key}: a range needs finite numbers, got {value!r}; use choices for other values")
     if not low < high:
-        raise UserError(f"{where}: impossible range, low = {low} is not below high = {high}")
+        raise UserError(f"{where}: low = {low} must be less than high = {high}")
     if domain.log and low <= 0:
         raise UserError(f"{where}: a logarithmic range needs low above 0, got {low}")
     return Range(low, high, domain.log)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     )
     from verydeep.training._evaluate import Confusion, confusion, evaluate
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
+    from verydeep.training._notebook import NotebookText as NotebookText, in_notebook as in_notebook
     from verydeep.training._progress import (
         ProgressBar as ProgressBar,
         ProgressLines as ProgressLines,
         TrainingProgress,
         clock as clock,
         describe as describe,
+        is_terminal as is_terminal,
         make_progress as make_progress,
     )
     from verydeep.training._tensorboard import TensorBoard

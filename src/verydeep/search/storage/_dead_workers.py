@@ -29,7 +29,7 @@ def worker_lock(folder: Path, worker: str) -> Iterator[None]:
     lock = _lock_file(folder, worker)
     with exclusive_lock(lock, f"{lock} is held by another process", wait=False):
         if not is_held(lock):
-            raise UserError(f"{folder}: this disk has no file locks; keep the study elsewhere, or use --storage")
+            raise UserError(f"{folder}: this disk has no file locks; keep the study on another, or on a server")
         yield
     # Its name is unique, so deleting it is safe. That of a killed worker stays, but nobody holds it.
     lock.unlink(missing_ok=True)

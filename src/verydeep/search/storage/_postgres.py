@@ -39,7 +39,7 @@ class PostgresStore:
         if not url.startswith(_SCHEMES):
             raise UserError(f"--storage: expected {_EXPECTED}")  # the value may be a password
         if _AMBIGUOUS.search(url):  # SQLAlchemy would take part of a password for the host, and errors would show it
-            raise UserError(f"--storage {redact(url)}: write every @ except the one before the host as %40")
+            raise UserError(f"storage {redact(url)}: write every @ except the one before the host as %40")
         self.heartbeat_interval = heartbeat_interval
         # Each of the few calls per epoch opens a connection: none has to be kept alive, and none breaks in between.
         arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
@@ -52,11 +52,11 @@ class PostgresStore:
                     grace_period=MISSED_HEARTBEATS * heartbeat_interval,
                 )
             except ImportError as error:
-                raise UserError("--storage needs an extra: pip install 'verydeep[postgres]'") from error
+                raise UserError("a PostgreSQL storage needs an extra: pip install 'verydeep[postgres]'") from error
             except ValueError as error:  # a port that is not a number
-                raise UserError(f"--storage {redact(url)}: not a server's address; expected {_EXPECTED}") from error
+                raise UserError(f"storage {redact(url)}: not a server's address; expected {_EXPECTED}") from error
             except RuntimeError as error:  # a schema of another version
-                raise UserError(f"--storage {redact(url)}: {str(error).splitlines()[0]}") from error
+                raise UserError(f"storage {redact(url)}: {str(error).splitlines()[0]}") from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
         """Call a function, again for a few minutes if the server restarts or the network fails."""

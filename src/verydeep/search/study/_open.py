@@ -28,7 +28,9 @@ HEARTBEAT = 15  # seconds
 _OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials"}
 
 
-def start_study(folder: Path, config: SearchConfig, storage: str | None = None, heartbeat: int = HEARTBEAT) -> Study:
+def start_study(
+    folder: str | Path, config: SearchConfig, storage: str | None = None, heartbeat: int = HEARTBEAT
+) -> Study:
     """Create a study, or open an existing one of the same search and add trials to it.
 
     Args:
@@ -36,7 +38,20 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
         config: The search.
         storage: A PostgreSQL server's address; by default, a journal file in the folder keeps the trials.
         heartbeat: Seconds between the heartbeats that workers send to a server.
+
+    Raises:
+        UserError: The folder or the storage holds something else, or the study of another search.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> base, space = TrainConfig(DataConfig("digits")), {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(base, space, Options(trials=2))
+        >>> start_study("runs/depths", config)
+        Study('depths', 2 trials of model.depth, by loss)
     """
+    folder = Path(folder)
     _refuse_other_folders(folder)
     known = _read_study_json(folder)
     if known:
@@ -49,7 +64,7 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
         if "search" not in created.user_attrs:
             if created.get_trials(deepcopy=False):
-                raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another --study")
+                raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another folder")
             created.set_user_attr("search", json.dumps(config.as_dict()))
         _check_same_search(folder, _stored_config(created), config)
         if created.user_attrs.get("trials", 0) < config.options.trials:
@@ -58,11 +73,31 @@ def start_study(folder: Path, config: SearchConfig, storage: str | None = None, 
     return Study(name, config, store)
 
 
-def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTBEAT) -> Study:
-    """Open a study that was started here or on another machine; the arguments are those of `start_study`."""
+def open_study(folder: str | Path, storage: str | None = None, heartbeat: int = HEARTBEAT) -> Study:
+    """Open a study that was started here or on another machine.
+
+    Args:
+        folder: The study's folder; with a server, its name selects the study.
+        storage: The PostgreSQL server's address; by default, the one that the study was started with.
+        heartbeat: The number of seconds that the study was started with.
+
+    Raises:
+        UserError: There is no such study.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, open_study, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> base, space = TrainConfig(DataConfig("digits")), {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(base, space, Options(trials=2))
+        >>> study = start_study("runs/depths", config)
+        >>> open_study("runs/depths").trials
+        2
+    """
+    folder = Path(folder)
     known = _read_study_json(folder)
     if storage is None and known is None:
-        raise UserError(f"{folder}: no study here; start one with verydeep search, or give its server with --storage")
+        raise UserError(f"{folder}: no study here; choose the folder of a study, or name the storage that keeps it")
     if known and storage is not None:
         _check_same_storage(folder, known, storage)
     storage = storage or (known or {})["storage"]
@@ -74,10 +109,10 @@ def open_study(folder: Path, storage: str | None = None, heartbeat: int = HEARTB
         except KeyError as error:
             there = ", ".join(sorted(optuna.get_all_study_names(store.storage))[:5]) or "none"
             raise UserError(
-                f"the storage has no study '{name}' (it has: {there}); --study must end with the study's name"
+                f"the storage has no study '{name}' (it has: {there}); the folder's name must be the study's"
             ) from error
         if "search" not in loaded.user_attrs:
-            raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another --study")
+            raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another folder")
         config = _stored_config(loaded)
     if known is None or "name" not in known:
         _write_study_json(folder, name, storage, config)
@@ -103,16 +138,16 @@ def _stored_config(study: optuna.Study) -> SearchConfig:
 def _check_same_search(folder: Path, before: SearchConfig, now: SearchConfig) -> None:
     if changed := differences(before, now):
         names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
-        raise UserError(f"study '{folder.name}' belongs to another search ({names}); choose another --study")
+        raise UserError(f"study '{folder.name}' belongs to another search ({names}); choose another folder")
 
 
 def _refuse_other_folders(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; --study must be a folder")
+        raise UserError(f"{folder} is a file, and a study needs a folder")
     if folder.is_dir() and not (folder / "study.json").exists():
         others = [path.name for path in folder.iterdir() if path.name not in _OURS and not path.name.startswith(".")]
         if others:
-            raise UserError(f"{folder} exists and is not a study (it contains {others[0]}); choose another --study")
+            raise UserError(f"{folder} exists and is not a study (it contains {others[0]}); choose another folder")
 
 
 def _write_study_json(folder: Path, name: str, storage: str | None, config: SearchConfig) -> None:
@@ -133,5 +168,5 @@ def _read_study_json(folder: Path) -> dict[str, Any] | None:
 def _check_same_storage(folder: Path, known: dict[str, Any], storage: str | None) -> None:
     before = known["storage"]
     if (before and redact(before)) != (storage and redact(storage)):
-        place = redact(before) if before else "its journal file (no --storage)"
-        raise UserError(f"{folder} is kept in {place}; continue there, or choose another --study")
+        place = redact(before) if before else "its journal file"
+        raise UserError(f"{folder} is kept in {place}; continue there, or choose another folder")

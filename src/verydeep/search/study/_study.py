@@ -16,13 +16,35 @@ from verydeep.search.storage._store import Store, quiet_optuna
 
 
 class Study:
-    """The trials of a search in their storage."""
+    """The trials of a search in their storage. `start_study` creates one, and `open_study` opens it.
+
+    Args:
+        name: Its name in the storage.
+        config: The search.
+        store: The storage.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> base, space = TrainConfig(DataConfig("digits")), {"model.depth": Choices((3, 5))}
+        >>> config = SearchConfig(base, space, Options(trials=2))
+        >>> study = start_study("runs/depths", config)
+        >>> study.unfinished()
+        2
+    """
 
     def __init__(self, name: str, config: SearchConfig, store: Store) -> None:
         self.name, self.config, self.store = name, config, store
         with quiet_optuna():
             self.optuna = optuna.load_study(study_name=name, storage=store.storage)
         self.distributions = optuna_distributions(config.space)
+
+    def __repr__(self) -> str:
+        count, names = self.config.options.trials, list(self.config.space)
+        trials = f"{count:,} {'trial' if count == 1 else 'trials'}"
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"Study({self.name!r}, {trials} of {', '.join(names[:3])}{more}, by {self.config.metric})"
 
     @property
     def trials(self) -> int:
@@ -49,7 +71,7 @@ class Study:
 
 
 def current_attempt(attempts: list[FrozenTrial]) -> FrozenTrial | None:
-    """The attempt that counts: the earliest one that was not given up."""
+    """The attempt that counts: the earliest one that was not abandoned."""
     return next((attempt for attempt in attempts if attempt.state != TrialState.FAIL), None)
 
 
@@ -64,7 +86,7 @@ def epochs_reached(attempts: list[FrozenTrial]) -> int:
 
 
 def count_deaths(attempts: list[FrozenTrial]) -> int:
-    """How many workers have died over a trial since an attempt last got further than those before it."""
+    """How many workers have died while training a trial since an attempt last got further than those before it."""
     count = reached = 0
     for attempt in attempts:
         if epochs_reported(attempt) > reached:  # a long training may be killed often through no fault of its settings

@@ -24,13 +24,18 @@ _POLL_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True)
 class Workers:
-    """How workers are started.
+    """The number of workers of a search, and how they are started.
 
     Attributes:
         jobs: How many run at once; by default, one per core, or a single one on a GPU.
-        storage: A PostgreSQL server's address.
+        storage: The PostgreSQL server's address, if one keeps the study.
         heartbeat: Seconds between heartbeats to it.
-        root: Where known datasets are kept.
+        root: Folder of the known datasets.
+
+    Examples:
+        >>> from verydeep.search import Workers
+        >>> Workers(jobs=2).jobs
+        2
     """
 
     jobs: int | None = None
@@ -149,7 +154,7 @@ class WorkerPool:
                 self.problems.append(process.problem)
 
     def _is_over(self, study: Study) -> bool:
-        """Whether all trials are done or the budget is used."""
+        """Whether all trials are done or the budget is used up."""
         seconds, epochs = self.budget.seconds, self.budget.epochs
         if seconds is not None and time.monotonic() - self.began >= seconds:
             return True

@@ -38,22 +38,35 @@ _RETRY_AFTER = 1.0  # seconds until an idle worker checks whether another one ha
 
 def work(
     study: Study,
-    folder: Path,
+    folder: str | Path,
     root: str | Path | None = None,
     budget: Budget | None = None,
     report: Print = lambda _: None,
 ) -> bool:
-    """Train trials with one thread; return whether the study is complete.
-
-    It is not if the budget was used or someone interrupted.
+    """Train trials in this process, one after another with one thread each; any number of workers can share a study.
 
     Args:
         study: The study.
         folder: Its folder; runs go to its `trials`.
-        root: Where known datasets are kept.
+        root: Folder of the known datasets.
         budget: When to stop, unless all trials are done before.
-        report: Called with one line for every trial that has ended.
+        report: Called with one line for every trial that has ended, such as `print`.
+
+    Returns:
+        Whether the study is complete; it is not if the budget was used up or someone interrupted.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.search import Choices, Options, SearchConfig, start_study, work
+        >>> from verydeep.training import ModelConfig, TrainConfig
+        >>> base = TrainConfig(DataConfig("digits"), ModelConfig(width=8), epochs=1)
+        >>> study = start_study("runs/depths", SearchConfig(base, {"model.depth": Choices((2, 3))}, Options(trials=2)))
+        >>> work(study, "runs/depths", report=print)
+        trial 0: finished after 1 epoch
+        trial 1: finished after 1 epoch
+        True
     """
+    folder = Path(folder)
     worker, data, budget = _worker_name(), DatasetCache(root), budget or Budget()
     alive, limited = study.store.working(worker), _interrupt_after(budget.seconds)
     with cpu_settings(), storage_errors(), interruptible() as interrupt, alive, limited:
@@ -92,7 +105,8 @@ def _train(
         with study.store.heartbeats(claim.trial_id):
             result = _result(study, claim, path, data, watch, wanted)
         study.store.with_retry(lambda: finish_trial(study, claim, result))
-        report(f"trial {claim.trial}: {result['status']} after {result['epochs']} epochs")
+        epochs = f"{result['epochs']} {'epoch' if result['epochs'] == 1 else 'epochs'}"
+        report(f"trial {claim.trial}: {result['status']} after {epochs}")
     except (Interrupted, Paused):
         release_trial(study, claim)
     except LostTrial:

@@ -14,9 +14,9 @@ from verydeep.training.run._run_data import RunData
 _LEVELS = 3  # how many levels of folders are searched
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunInfo:
-    """The main facts about a run.
+    """Summary of a run.
 
     Attributes:
         name: Its path below the folder.
@@ -34,6 +34,11 @@ class RunInfo:
         test_accuracy: Test accuracy of the saved weights: the best on validation data, or the last.
         seconds: Time spent training.
         problem: What is wrong with a broken run.
+
+    Examples:
+        >>> from verydeep.training import RunInfo
+        >>> RunInfo("digits", "finished", 0.0, "highway-mlp", epochs_done=2, epochs=2, test_accuracy=0.97)
+        RunInfo('digits', finished, highway-mlp, 2 of 2 epochs, test accuracy 97.00%)
     """
 
     name: str
@@ -51,12 +56,32 @@ class RunInfo:
     seconds: float = 0.0
     problem: str = ""
 
+    def __repr__(self) -> str:
+        parts = [self.status, " on ".join(part for part in (self.model, self.data) if part)]
+        parts += [f"{self.epochs_done} of {self.epochs} epochs"] if self.epochs else []
+        parts += [f"test accuracy {self.test_accuracy:.2%}"] if self.test_accuracy is not None else []
+        return f"RunInfo({self.name!r}, {', '.join(part for part in [*parts, self.problem] if part)})"
+
 
 def list_runs(folder: str | Path) -> list[RunInfo]:
-    """Every run in the folder and up to three levels below it, the latest last, without the trials of studies."""
+    """List every run in a folder and up to three levels below it, the latest last, without the trials of searches.
+
+    Args:
+        folder: The folder, such as `runs`.
+
+    Raises:
+        UserError: There is no such folder.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TrainConfig, list_runs, train
+        >>> run = train(TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1), "runs/first")
+        >>> [info.name for info in list_runs("runs")]
+        ['first']
+    """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; verydeep train creates runs")
+        raise UserError(f"{folder}: no such folder; training creates runs")
     paths = [path for path in _find(folder) if not _is_study(path)]
     infos = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
     return sorted(infos, key=lambda info: (info.changed, info.name))

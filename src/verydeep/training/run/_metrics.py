@@ -10,7 +10,7 @@ from verydeep.errors import UserError
 Extra = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EpochMetrics:
     """What was measured in one epoch; one line of metrics.jsonl.
 
@@ -49,6 +49,11 @@ class EpochMetrics:
     test_accuracy: float | None = None
     seconds: float = 0.0
     extra: Extra = field(default_factory=dict, hash=False)
+
+    def __repr__(self) -> str:
+        values = ((name, getattr(self, name)) for name in (*_NUMBERS, "extra"))
+        shown = (f"{name}={_shorten(value)}" for name, value in values if value is not None and value != {})
+        return f"EpochMetrics({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
         """The line as it is stored: without what was not measured, and with None for an infinite loss."""
@@ -118,6 +123,10 @@ def best_epoch(metrics: Sequence[EpochMetrics]) -> EpochMetrics | None:
 
 def _or_infinite(loss: float | None) -> float:
     return math.inf if loss is None else loss
+
+
+def _shorten(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def _finite(value: float) -> float | None:

@@ -25,6 +25,7 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
+from verydeep.training.run._display import describe_run
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 
@@ -32,10 +33,28 @@ FORMAT = 1
 
 
 class Run:
-    """A training run on disk, finished or not."""
+    """A training run on disk, finished or not. `train` creates runs; `Run.load` opens one.
+
+    Args:
+        path: The run's folder.
+        config: Its configuration.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, Run, TrainConfig, train
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=2)
+        >>> run = train(config, "runs/digits", progress=False)
+        >>> Run.load("runs/digits")
+        Run('runs/digits', 2 of 2 epochs, test accuracy ...%)
+        >>> run.metrics[-1].epoch, run.summary.status
+        (2, 'finished')
+    """
 
     def __init__(self, path: Path, config: TrainConfig) -> None:
         self.path, self.config = path, config
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {describe_run(self)})"
 
     @classmethod
     def create(
@@ -68,7 +87,14 @@ class Run:
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
-        """Open a run's folder."""
+        """Open a run's folder.
+
+        Args:
+            path: The folder.
+
+        Raises:
+            UserError: It holds no run, or one that cannot be read.
+        """
         path = Path(path)
         saved = read_json(path / "config.json", "expected a folder made by verydeep train")
         if saved.get("format") != FORMAT or "training" not in saved:

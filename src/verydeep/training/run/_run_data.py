@@ -36,7 +36,7 @@ class RunData:
     def load(cls, run: Run) -> "RunData":
         """Read data.json of a run."""
         path = run.path / "data.json"
-        return from_dict(cls, read_json(path, "the run does not say what it trained on"), str(path))
+        return from_dict(cls, read_json(path, "the data of the run is unknown"), str(path))
 
 
 def write_data_json(run: Run, dataset: Dataset) -> None:
@@ -53,7 +53,7 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
         source: A known name or a path. The data is prepared as the run's training data was, and its classes are matched
             by name. By default, the run's own data.
         split: `train`, `valid` or `test`. Other data that is not split is used as a whole.
-        root: Where known datasets are kept.
+        root: Folder of the known datasets.
     """
     if source is not None:
         data = RunData.load(run)
@@ -66,12 +66,12 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
 def load_own(run: Run, root: str | Path | None = None) -> Dataset:
     """Load the data that a run was trained on; raises a `UserError` if it has changed since."""
     if "dataset" in run.user_supplied:
-        raise UserError(f"{run.path} was trained on data given in Python; name the data to use: --data PATH_OR_NAME")
+        raise UserError(f"{run.path} was trained on data given in Python; name the data to use")
     dataset = load_dataset(run.config.data, root)
     if changed := data_changes(run, dataset):
         raise UserError(
             f"{run.config.data.source} has changed since {run.path} was trained on it ({changed}); "
-            f"to measure on it as it is now: --data {run.config.data.source}"
+            "to use the current version, name it as the data"
         )
     return dataset
 
@@ -80,7 +80,7 @@ def split_of(run: Run, dataset: Dataset, split: str) -> Split:
     """`train`, `valid` or `test` of a run's data."""
     samples: Split | None = getattr(dataset, split)
     if samples is None:
-        raise UserError(f"{run.path} was trained without validation data; choose another --split")
+        raise UserError(f"{run.path} was trained without validation data; choose another split")
     return samples
 
 

@@ -2,7 +2,7 @@
 
 First the student's layers up to its guided layer learn to reproduce the output of the teacher's hint layer, through a
 convolution (the regressor) that makes the shapes equal and is thrown away afterwards. Then the whole student learns
-from the labels and from the teacher's softened answers:
+from the labels and from the teacher's softened predictions:
 
     H(y, P_S) + w H(P_T, P_S), where both P of the second term are at temperature 3 and w falls from 4 to 1.
 
@@ -37,7 +37,7 @@ class Distillation(TrainingLoss):
         objective: The task.
         forward: The student as a function.
         student: The student as a module, for its guided layer.
-        teacher: The network whose hints and answers are learnt.
+        teacher: The network whose hints and predictions are learnt.
         autocast: Makes the context in which the teacher and the guided layers compute.
     """
 
@@ -63,7 +63,7 @@ class Distillation(TrainingLoss):
         return loss + self._weight(fraction) * self._soft_loss(x, logits), correct
 
     def _hint_loss(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The regressor's squared error on the hint, summed over the batch; no answer is correct in this stage."""
+        """The regressor's squared error on the hint, summed over the batch; no prediction is correct in this stage."""
         assert self.extra is not None
         assert isinstance(self.student, ConvNet)
         assert isinstance(self.teacher, ConvNet)
@@ -79,7 +79,7 @@ class Distillation(TrainingLoss):
         return self.settings.weight + (self.settings.final_weight - self.settings.weight) * fraction
 
     def _soft_loss(self, x: Tensor, logits: Tensor) -> Tensor:
-        """The cross-entropy between the softened answers of teacher and student, summed over the batch."""
+        """The cross-entropy between the softened predictions of teacher and student, summed over the batch."""
         temperature = self.settings.temperature
         with torch.no_grad(), self.autocast():
             answers = (self.teacher(x).float() / temperature).softmax(1)
@@ -99,14 +99,16 @@ def load_teacher(config: TrainConfig, classes: int) -> Network:
     if run.summary is not None and run.summary.status == "diverged":
         raise UserError(f"distill.teacher: {path} diverged; choose another run, or train it again at a lower rate")
     if run.summary is None:
-        raise UserError(f"distill.teacher: {path} has not finished; train it first: verydeep train --resume {path}")
+        raise UserError(f"distill.teacher: {path} has not finished; resume it first")
     for name in ("source", "preprocess", "seed", "validation"):
         theirs, ours = (getattr(data, name) for data in (run.config.data, config.data))
         if theirs != ours:
             raise UserError(f"distill.teacher: {path} was trained with data.{name} = {theirs}, its student has {ours}")
     teacher = run.model
     if teacher.config.classes != classes:
-        raise UserError(f"distill.teacher: {path} knows {teacher.config.classes} classes, the data has {classes}")
+        raise UserError(
+            f"distill.teacher: {path} was trained with {teacher.config.classes} classes, but the data has {classes}"
+        )
     return teacher.requires_grad_(False)
 
 

@@ -61,7 +61,7 @@ class ProcessGroup:
         if problem is not None and first == self.rank:
             raise problem
         if first < self.size:
-            raise OtherProcessError(f"process {first} of this training failed; its own message says why")
+            raise OtherProcessError(f"process {first} failed; see its message")
 
     def barrier(self) -> None:
         """Wait until all processes are here."""
@@ -111,8 +111,8 @@ class ProcessGroup:
             operation(*arguments)
         except RuntimeError as error:  # what gloo and nccl raise when the other end is gone
             raise UserError(
-                f"process {self.rank} lost the others of this training; the one that failed first says why. "
-                "Continue with torchrun ... -m verydeep train --resume RUN"
+                f"process {self.rank} lost its connection to the other processes; see the message of the one that failed "
+                "first. The run is saved and can be resumed with torchrun"
             ) from error
 
 
@@ -125,7 +125,9 @@ class FlatGradients:
             return
         parameters = [p for p in self.parameters if p.requires_grad]
         if any(p.dtype != torch.float32 for p in parameters):
-            raise UserError("several processes train float32 parameters only; precision = 'bfloat16' keeps those")
+            raise UserError(
+                "training with several processes needs float32 parameters; use precision = 'bfloat16' instead of converting the model"
+            )
         sizes = [p.numel() for p in parameters]
         self.flat = torch.zeros(sum(sizes) + 1, device=group.device)  # the last element carries a request to stop
         for parameter, part in zip(parameters, self.flat[:-1].split(sizes), strict=True):
@@ -156,6 +158,15 @@ class FlatGradients:
         return (sync or self.flat.device.type == "cpu") and bool(self.flat[-1] > 0)
 
 
+def _why_missing(device: str, error: Exception) -> str:
+    if device.startswith("cuda"):
+        if not torch.backends.cuda.is_built():
+            return "this build of torch has no CUDA support; use 'cpu'"
+        if not torch.cuda.is_available():
+            return "no GPU was found; use 'cpu'"
+    return str(error).splitlines()[0]
+
+
 def _find_device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -166,5 +177,5 @@ def _find_device(name: str, local_rank: int) -> torch.device:
             torch.cuda.set_device(device)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, AttributeError) as error:  # what torch raises depends on its build
-        raise UserError(f"device '{name}' cannot be used: {str(error).splitlines()[0]}") from error
+        raise UserError(f"device '{name}' is not available: {_why_missing(name, error)}") from error
     return device

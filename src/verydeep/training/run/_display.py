@@ -1,0 +1,67 @@
+"""How runs describe themselves: one line in a terminal, a table and curves in a notebook."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verydeep.training.run._metrics import EpochMetrics
+    from verydeep.training.run._run import Run
+
+# What a damaged file can raise when it is read.
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_ACCURACIES = {
+    "test_accuracy": "test accuracy",
+    "valid_accuracy": "validation accuracy",
+    "accuracy": "training accuracy",
+}
+
+
+def describe_run(run: Run) -> str:
+    """How far a run is and what it reached, in a few words; says what is wrong with a damaged one."""
+    try:
+        if not run.path.is_dir():
+            return "the folder does not exist"
+        return ", ".join([describe_status(run), *describe_accuracy(run.measured)])
+    except DAMAGE as error:
+        return f"damaged: {error}"
+
+
+def describe_status(run: Run) -> str:
+    """How far a run is: 10 of 10 epochs."""
+    metrics, summary = run.metrics, run.summary
+    if summary is not None and summary.status == "pruned":
+        return "pruned"
+    done, total = metrics[-1].epoch if metrics else 0, run.config.epochs
+    text = f"{done} of {total} {'epoch' if total == 1 else 'epochs'}"
+    return text if summary is None or summary.status == "finished" else f"{summary.status} after {text}"
+
+
+def describe_accuracy(measured: EpochMetrics | None) -> list[str]:
+    """The most telling accuracy that was measured, if any, in words."""
+    for name, words in _ACCURACIES.items():
+        value = getattr(measured, name, None)
+        if value is not None and math.isfinite(value):
+            return [f"{words} {value:.2%}"]
+    return []
+
+
+def describe_rows(run: Run) -> list[tuple[str, str]]:
+    """The names and values of the table in a notebook."""
+    measured, metrics, config = run.measured, run.metrics, run.config
+    size = run.metadata.get("size") or {}
+    rows = [
+        ("status", describe_status(run)),
+        ("network", config.model.name if run.is_network else "your own module"),
+        ("data", config.data.source if "dataset" not in run.user_supplied else "your own data"),
+    ]
+    rows += [(name, f"{size[name]:,}") for name in ("depth", "parameters") if isinstance(size.get(name), int)]
+    for name in ("train", "valid", "test"):
+        loss, accuracy = (getattr(measured, f"{name}_{what}", None) for what in ("loss", "accuracy"))
+        if loss is not None and accuracy is not None:
+            title = {"train": "training set", "valid": "validation set", "test": "test set"}[name]
+            rows.append((title, f"accuracy {accuracy:.2%}, loss {loss:.4g}"))
+    if metrics:
+        rows.append(("training time", f"{metrics[-1].seconds:,.0f} s"))
+    return rows
