@@ -199,7 +199,7 @@ def test_when_one_process_is_killed_the_other_says_so_and_ends(tmp_path: Path, o
     assert ends[killed] == (-9, "")
     status, out = ends[1 - killed]
     assert status == 2
-    assert out.startswith(f"failed: process {1 - killed} lost the others")
+    assert out.startswith(f"failed: process {1 - killed} lost its connection")
     assert out.count("\n") == 1
     run_alone(tmp_path, "resume('run', model=Own())")
     assert_same_result(one / "own", tmp_path / "run")

@@ -33,6 +33,11 @@ class ModelConfig:
         blocks: Number of blocks per stage of a residual network.
         dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
         classifier_std: Standard deviation of the initial weights of a convolutional network's classifier.
+
+    Examples:
+        >>> from verydeep.training import ModelConfig
+        >>> ModelConfig("highway-mlp", depth=20).overrides()
+        {'depth': 20}
     """
 
     name: str = "highway-mlp"
@@ -64,6 +69,11 @@ class OptimConfig:
         bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
         classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
         clip: Scale gradients down to this norm if they exceed it.
+
+    Examples:
+        >>> from verydeep.training import OptimConfig
+        >>> OptimConfig("muon", lr=0.015, weight_decay=0.1).momentum
+        0.9
     """
 
     name: Literal["sgd", "adam", "muon"] = "sgd"
@@ -77,7 +87,7 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         _require("optim.lr", self.lr, 0 < self.lr < math.inf, "more than 0, and finite")
-        _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "from 0 to below 1")
+        _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "at least 0 and less than 1")
         _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
         _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
         _require("optim.classifier_decay", self.classifier_decay, self.classifier_decay >= 0, "0 or more")
@@ -96,6 +106,11 @@ class ScheduleConfig:
         factor: Factor of exponential and multistep.
         milestones: Epochs after which the rate of multistep drops.
         warmup: The share of training in which the rate of one-cycle and cosine rises.
+
+    Examples:
+        >>> from verydeep.training import ScheduleConfig
+        >>> ScheduleConfig("multistep", factor=0.1, milestones=(100, 150)).milestones
+        (100, 150)
     """
 
     name: Literal["constant", "exponential", "multistep", "one-cycle", "cosine"] = "constant"
@@ -104,8 +119,8 @@ class ScheduleConfig:
     warmup: float = 0.0
 
     def __post_init__(self) -> None:
-        _require("schedule.factor", self.factor, 0 < self.factor <= 1, "above 0, at most 1")
-        _require("schedule.warmup", self.warmup, 0 <= self.warmup < 1, "a share from 0 to below 1")
+        _require("schedule.factor", self.factor, 0 < self.factor <= 1, "more than 0 and at most 1")
+        _require("schedule.warmup", self.warmup, 0 <= self.warmup < 1, "at least 0 and less than 1")
         ascending = tuple(sorted(set(self.milestones))) == self.milestones and min(self.milestones, default=1) > 0
         _require("schedule.milestones", self.milestones, ascending, "ascending numbers of epochs")
         if self.name == "multistep" and not self.milestones:
@@ -125,6 +140,11 @@ class DistillConfig:
         temperature: Softens the answers of teacher and student.
         weight: Weight of the teacher's answers, relative to the labels, at the beginning.
         final_weight: The same weight at the end.
+
+    Examples:
+        >>> from verydeep.training import DistillConfig
+        >>> DistillConfig("runs/teacher", hint_epochs=10, hint="conv2", guided="conv6").temperature
+        3.0
     """
 
     teacher: str | None = None
@@ -175,6 +195,13 @@ class TrainConfig:
         precision: `bfloat16` computes matrix products in half the width.
         compile: Whether to use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
+
+    Examples:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, OptimConfig, TrainConfig
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=10), OptimConfig(lr=0.1), epochs=5)
+        >>> config.batch_size
+        100
     """
 
     data: DataConfig = field(default_factory=lambda: DataConfig("mnist"))
@@ -204,8 +231,8 @@ class TrainConfig:
             object.__setattr__(self, "init", os.fspath(self.init))
         _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
         _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
-        _require("seed", self.seed, 0 <= self.seed < 2**63, "from 0 to below 2 ** 63")
-        _require("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "from 0 to below 1")
+        _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and less than 2 ** 63")
+        _require("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "at least 0 and less than 1")
         half_life = self.ema_half_life
         _require("ema_half_life", half_life, half_life is None or 0 < half_life < math.inf, "more than 0 epochs")
         _require("divergence_factor", self.divergence_factor, self.divergence_factor > 1, "more than 1")
@@ -216,7 +243,7 @@ class TrainConfig:
         _require("distill.hint_epochs", hints, hints < self.epochs, f"fewer than all {self.epochs} epochs")
         if hints and self.patience is not None:
             raise UserError(
-                "patience cannot be used with distill.hint_epochs: accuracy does not improve while hints are learnt"
+                "patience cannot be used with distill.hint_epochs: accuracy does not improve during the hint stage"
             )
 
 

@@ -12,15 +12,19 @@ from verydeep.training.run._run import Run
 
 
 class TensorBoard(TrainingProgress):
-    """Writes every metric of every epoch to RUN/tensorboard, in addition to another display.
+    """Writes every metric of every epoch to the folder `tensorboard` of the run, in addition to another display.
 
     Args:
-        progress: The other display.
+        progress: The other display; by default, only warnings are shown.
+
+    Examples:
+        >>> from verydeep.training import TensorBoard, TrainConfig, train
+        >>> run = train(TrainConfig(), "runs/mnist", progress=TensorBoard())  # doctest: +SKIP
     """
 
-    def __init__(self, progress: TrainingProgress) -> None:
+    def __init__(self, progress: TrainingProgress | None = None) -> None:
         self.check_installed()
-        self.progress = progress
+        self.progress = progress or TrainingProgress()
 
     @staticmethod
     def check_installed() -> None:

@@ -111,8 +111,8 @@ class ProcessGroup:
             operation(*arguments)
         except RuntimeError as error:  # what gloo and nccl raise when the other end is gone
             raise UserError(
-                f"process {self.rank} lost its connection to the other processes; see the message of the one that failed "
-                "first. The run is saved and can be resumed with torchrun"
+                f"process {self.rank} lost its connection to the others; see the message of the one that failed first. "
+                "The run is saved and can be resumed with torchrun"
             ) from error
 
 
@@ -158,15 +158,6 @@ class FlatGradients:
         return (sync or self.flat.device.type == "cpu") and bool(self.flat[-1] > 0)
 
 
-def _why_missing(device: str, error: Exception) -> str:
-    if device.startswith("cuda"):
-        if not torch.backends.cuda.is_built():
-            return "this build of torch has no CUDA support; use 'cpu'"
-        if not torch.cuda.is_available():
-            return "no GPU was found; use 'cpu'"
-    return str(error).splitlines()[0]
-
-
 def _find_device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -177,5 +168,5 @@ def _find_device(name: str, local_rank: int) -> torch.device:
             torch.cuda.set_device(device)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, AttributeError) as error:  # what torch raises depends on its build
-        raise UserError(f"device '{name}' is not available: {_why_missing(name, error)}") from error
+        raise UserError(f"device '{name}' cannot be used: {str(error).splitlines()[0]}") from error
     return device
