@@ -95,7 +95,7 @@ BAD = [
     ("[search.space]\noptim.lr = {low = -0.1, high = 0.1}", "optim.lr must be more than 0"),
     ("[search.space]\noptim.lr = {low = 0.1}", "missing 'high'"),
     ("[search.space]\noptim.lr = {low = 0.1, high = inf}", "finite"),
-    ("[search.space]\noptim.momentum = {low = 0.5, high = 1.0}", "optim.momentum must be from 0 to below 1"),
+    ("[search.space]\noptim.momentum = {low = 0.5, high = 1.0}", "optim.momentum must be at least 0 and less than 1"),
     ("[search.space]\nmodel.depth = {low = 1.5, high = 3.5}", "expected int"),
     ("[search.space]\nmodel.name = {low = 1, high = 3}", "expected str"),
     ("[search.space]\noptim.lr = 0.1", "expected {low = ..., high = ...} or {choices = [...]}"),

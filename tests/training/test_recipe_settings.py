@@ -39,7 +39,7 @@ def test_rates_that_cannot_be_are_refused(factor: float) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--label-smoothing", "1"], "label_smoothing must be from 0 to below 1"),
+    [(["--label-smoothing", "1"], "label_smoothing must be at least 0 and less than 1"),
      (["--ema-half-life", "0"], "ema_half_life must be more than 0 epochs"),
      (["--model.dropout", "0.5"], "unknown key in highway-mlp 'dropout'")],
 )  # fmt: skip

@@ -126,7 +126,8 @@ class FlatGradients:
         parameters = [p for p in self.parameters if p.requires_grad]
         if any(p.dtype != torch.float32 for p in parameters):
             raise UserError(
-                "training with several processes needs float32 parameters; use precision = 'bfloat16' instead of converting the model"
+                "training with several processes needs float32 parameters; instead of converting the model, set "
+                "precision = 'bfloat16'"
             )
         sizes = [p.numel() for p in parameters]
         self.flat = torch.zeros(sum(sizes) + 1, device=group.device)  # the last element carries a request to stop
