@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
     from verydeep.report.figures._prune import plot_prune
     from verydeep.report.figures._routing import plot_class_distances, plot_routing
+    from verydeep.report.figures._run import plot_run
     from verydeep.report.figures._search import plot_parallel, plot_slices
     from verydeep.report.figures._signal_flow import plot_signal_flow
     from verydeep.report.figures._table_curves import TableCurves as TableCurves, plot_tables as plot_tables
@@ -39,6 +40,7 @@ __all__ = [
     "plot_parallel",
     "plot_prune",
     "plot_routing",
+    "plot_run",
     "plot_signal_flow",
     "plot_slices",
     "write_report",

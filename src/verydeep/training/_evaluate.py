@@ -1,9 +1,10 @@
 """Evaluation of a network on a split: loss, accuracy, and which classes it confuses."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +12,13 @@ from torch import Tensor, nn
 from verydeep import objectives
 from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, Split
+from verydeep.notebook import html_card
 from verydeep.objectives import Classification, Objective, Totals
+from verydeep.training.run._display import draw
 from verydeep.training.step._process_group import ProcessGroup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _BATCH_SIZE = 1000
 
@@ -86,6 +92,18 @@ class Confusion:
         size = f"{len(self.classes)} classes, {self.samples:,} samples"
         accuracy = f", accuracy {self.accuracy:.2%}" if self.samples else ""
         return f"Confusion({size}{accuracy}, loss {self.loss:.4g})"
+
+    def _repr_html_(self) -> str:
+        return html_card(repr(self), (), [self.plot()._repr_png_()])  # type: ignore[attr-defined]
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+        """Draw the confusion matrix. A notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            **options: Options of `verydeep.report.plot_confusion`, such as `theme="dark"`.
+        """
+        return draw("plot_confusion", self, path, **options)
 
     @property
     def samples(self) -> int:

@@ -6,6 +6,8 @@ again. If two workers add an attempt at the same instant, the earlier one counts
 """
 
 import math
+import os
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -13,6 +15,9 @@ from optuna.trial import FrozenTrial, TrialState
 from verydeep.search._config import SearchConfig
 from verydeep.search._sampling import optuna_distributions
 from verydeep.search.storage._store import Store, quiet_optuna
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Study:
@@ -45,6 +50,22 @@ class Study:
         trials = f"{count:,} {'trial' if count == 1 else 'trials'}"
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return f"Study({self.name!r}, {trials} of {', '.join(names[:3])}{more}, by {self.config.metric})"
+
+    def _repr_html_(self) -> str:
+        from verydeep.search._display import study_html
+
+        return study_html(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+        """Draw the result of every trial against each setting. A notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            **options: Options of `verydeep.report.plot_slices`, such as `theme="dark"`.
+        """
+        from verydeep.search._display import plot_study
+
+        return plot_study(self, path, **options)
 
     @property
     def trials(self) -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from verydeep.notebook import html_card
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from verydeep.training.run._metrics import EpochMetrics
     from verydeep.training.run._run import Run
 
@@ -45,6 +49,24 @@ def describe_accuracy(measured: EpochMetrics | None) -> list[str]:
         if value is not None and math.isfinite(value):
             return [f"{words} {value:.2%}"]
     return []
+
+
+def draw(function: str, *arguments: Any, **options: Any) -> Figure:  # noqa: ANN401
+    """Call a function of `verydeep.report` that draws a result."""
+    from verydeep import report
+
+    figure: Figure = getattr(report, function)(*arguments, **options)
+    return figure
+
+
+def run_html(run: Run) -> str:
+    """A run in a notebook: a small table and the learning curves; only a line for a damaged one."""
+    try:
+        rows = describe_rows(run)
+        pictures = [draw("plot_run", run)._repr_png_()] if run.metrics else []  # type: ignore[attr-defined]
+    except DAMAGE:
+        return html_card(repr(run))
+    return html_card(f"Run {run.path}", rows, pictures)
 
 
 def describe_rows(run: Run) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import os
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -25,9 +25,12 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
 from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
-from verydeep.training.run._display import describe_run
+from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMAT = 1
 
@@ -55,6 +58,18 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {describe_run(self)})"
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+        """Draw the learning curves: loss and accuracy over epochs. A notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            **options: Options of `verydeep.report.plot_run`, such as `theme="dark"`.
+        """
+        return draw("plot_run", self, path, **options)
 
     @classmethod
     def create(

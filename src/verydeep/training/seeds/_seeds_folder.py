@@ -1,19 +1,25 @@
 """The runs of several seeds on disk, and their summary."""
 
 import json
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, read_json, write_atomic
+from verydeep.notebook import html_card
 from verydeep.training._config import TrainConfig
 from verydeep.training._extend import check_new_total, count
-from verydeep.training.run._display import DAMAGE
+from verydeep.training.run._display import DAMAGE, describe_run, draw
+from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run, require_free_folder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FILE = "seeds.json"
 _FORMAT = 1
@@ -40,6 +46,44 @@ class Seeds:
 
     def __repr__(self) -> str:
         return f"Seeds({str(self.path)!r}, {count(len(self.seeds), 'seed')}{self._result()})"
+
+    def _repr_html_(self) -> str:
+        try:
+            rows = [(f"seed {seed}", describe_run(run)) for seed, run in self.runs.items()]
+            pictures = [self.plot()._repr_png_()] if self._curves() else []  # type: ignore[attr-defined]
+        except DAMAGE:
+            return html_card(repr(self))
+        return html_card(repr(self), rows, pictures)
+
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        metric: str | None = None,
+        log: bool = False,
+        **options: Any,  # noqa: ANN401
+    ) -> "Figure":
+        """Draw one metric of all seeds over epochs. A notebook shows the figure.
+
+        Args:
+            path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
+            metric: The metric, such as `valid_loss`; by default, the accuracy that the summary is about.
+            log: Whether its axis is logarithmic.
+            **options: Options of `verydeep.report.plot_curves`, such as `theme="dark"`.
+        """
+        curves = self._curves()
+        if not curves:
+            raise UserError(f"{self.path}: no epoch is complete yet, so there are no curves to draw")
+        if metric is None:
+            lines = [line for lines in curves.values() for line in lines]
+            metric = next(
+                name for name in (*_MEASURES, "loss") if any(getattr(line, name) is not None for line in lines)
+            )
+        return draw("plot_curves", curves, path, metric=metric, log=log, **options)
+
+    def _curves(self) -> dict[str, list[EpochMetrics]]:
+        found = {f"seed {seed}": run.metrics for seed, run in self.runs.items()}
+        return {name: lines for name, lines in found.items() if lines}
 
     def _result(self) -> str:
         """What the seeds reached, after a comma; says what is wrong with a damaged folder."""
