@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -82,7 +83,7 @@ def test_a_run_draws_its_curves(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "curves.svg").exists()
     loss, accuracy = figure.axes
     assert [line.get_label() for line in loss.lines] == ["training batches", "validation set", "test set"]
-    assert list(accuracy.lines[2].get_ydata()) == [line.test_accuracy for line in run.metrics]
+    assert np.asarray(accuracy.lines[2].get_ydata()).tolist() == [line.test_accuracy for line in run.metrics]
     (run.path / "metrics.jsonl").write_text("")
     with pytest.raises(UserError, match="no epoch is complete yet"):
         run.plot()

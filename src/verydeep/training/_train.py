@@ -275,10 +275,11 @@ def _fit(
             trainer = Trainer(run, model.to(group.device), dataset, group, progress)
             if start is not None and group.rank == 0:
                 write_data_json(run, dataset)
-                initial = start.initial and {"path": start.initial.source, "sha256": start.initial.digest}
-                Run.create(run.path, run.config, model, start.metadata, initial)
-                if start.initial is not None:
-                    _note(trainer, start.initial.describe())
+                initial = start.initial
+                recorded = None if initial is None else {"path": initial.source, "sha256": initial.digest}
+                Run.create(run.path, run.config, model, start.metadata, recorded)
+                if initial is not None:
+                    _note(trainer, initial.describe())
             if change is not None:
                 _change_total(trainer, change)
         _require_equal_start(trainer)
