@@ -154,7 +154,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
         assert "give a share of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
     assert "--lr is for fine-tuning" in one_line("prune", run.path, "--lr", "0.1")
     assert "epochs must be at least 1" in one_line("prune", run.path, "--fine-tune", "0")
-    assert "exists already" in one_line("prune", run.path, "--folder", run.path)
+    assert "already exists" in one_line("prune", run.path, "--folder", run.path)
     (run.path / "model.safetensors").unlink()
     (run.path / "summary.json").unlink()
     assert "has no weights yet" in one_line("analyze", run.path)

@@ -327,8 +327,8 @@ def test_a_folder_that_is_no_study_is_left_alone(
         ("someone:secret@127.0.0.1/nowhere", "--storage: expected postgresql://"),
         ("host=127.0.0.1 PASSWORD=secret", "--storage: expected postgresql://"),
         ("secret", "--storage: expected postgresql://"),
-        ("postgresql://someone:my@secret@server/db", "--storage postgresql://someone@server/db: write every @"),
-        ("postgresql://server:1/db?password=my@secret", "--storage postgresql://server@: write every @"),
+        ("postgresql://someone:my@secret@server/db", "storage postgresql://someone@server/db: write every @"),
+        ("postgresql://server:1/db?password=my@secret", "storage postgresql://server@: write every @"),
     ],
 )
 def test_a_storage_that_is_down_or_none_is_named_without_its_password(

@@ -205,7 +205,7 @@ def test_runs_that_are_not_there_or_have_no_weights_are_refused(
         train(configure(), tmp_path / "early", progress=Stop())
     assert main(["eval", str(tmp_path / "early")]) == 2
     error = capsys.readouterr().err
-    assert "has no weights yet; continue it" in error
+    assert "has no weights yet: no epoch is complete" in error
     assert error.count("\n") == 1
 
 

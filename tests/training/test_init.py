@@ -47,7 +47,7 @@ def test_training_starts_from_exactly_these_weights(
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     source = str(parent.path / file)
-    assert notes.messages == [f"starting from the weights of {source}: {len(before)} of {len(before)} tensors"]
+    assert notes.messages == [f"starting from the weights of {source}: all {len(before)} tensors"]
     assert notes.messages[0] in (run.path / "events.log").read_text()
     assert Run.load(run.path).config.init == source
     digest = hashlib.sha256((parent.path / "model.safetensors").read_bytes()).hexdigest()

@@ -36,7 +36,8 @@ class InitialWeights:
     def describe(self) -> str:
         """What was loaded and what was not, in one line."""
         total = len(self.loaded) + len(self.fresh)
-        text = f"starting from the weights of {self.source}: {len(self.loaded)} of {total} tensors"
+        number = f"{len(self.loaded)} of {total}" if self.fresh else f"all {total}"
+        text = f"starting from the weights of {self.source}: {number} tensors"
         if self.fresh:
             text += f"; not loaded, so initialised from the seed: {_names(self.fresh)}"
         if self.unused:

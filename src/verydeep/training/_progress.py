@@ -147,7 +147,7 @@ class ProgressBar(LiveProgress):
         self.progress.update(self.task, completed=position.batch, description=description, text=text, refresh=True)
 
     def epoch(self, metrics: EpochMetrics) -> None:
-        self.progress.console.print(describe(metrics, self.epochs), highlight=False)
+        self.progress.console.print(describe(metrics, self.epochs), highlight=False, soft_wrap=True)
 
     def note(self, message: str) -> None:
         print(message, flush=True)
