@@ -152,9 +152,9 @@ def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> N
     ("name", "overrides", "words"),
     [
         ("higway-a", {}, "unknown model 'higway-a'; did you mean 'highway-a'?"),
-        ("highway-mlp", {"dept": 3}, "unknown key in highway-mlp 'dept'; did you mean 'depth'?"),
+        ("highway-mlp", {"dept": 3}, "highway-mlp: unknown setting 'dept'; did you mean 'depth'?"),
         ("highway-mlp", {"depth": -5}, "depth must be at least 2 (a plain layer, then highway layers), got -5"),
-        ("highway-mlp", {"depth": "ten"}, "highway-mlp.depth: expected int, got str 'ten'"),
+        ("highway-mlp", {"depth": "ten"}, "highway-mlp: depth: expected int, got str 'ten'"),
         ("highway-mlp", {"width": 0}, "must be at least 1, got 0"),
         ("highway-mlp", {"activation": "rleu"}, "did you mean 'relu'?"),
         ("highway-mnist-16", {"input_shape": (1, 4, 4)}, "too small for this network"),
