@@ -8,6 +8,7 @@ from types import ModuleType
 
 __all__ = [
     "__version__",
+    "analysis",
     "bench",
     "config",
     "data",
@@ -19,6 +20,7 @@ __all__ = [
     "optim",
     "paper",
     "report",
+    "search",
     "training",
 ]
 
@@ -28,9 +30,15 @@ def __getattr__(name: str) -> str | ModuleType:
         from importlib.metadata import version
 
         return version("verydeep")
-    if name in __all__:
+    missing = AttributeError(f"module 'verydeep' has no attribute '{name}'")
+    if name.startswith("_"):
+        raise missing
+    try:
         return import_module(f"verydeep.{name}")
-    raise AttributeError(f"module 'verydeep' has no attribute '{name}'")
+    except ModuleNotFoundError as error:
+        if error.name != f"verydeep.{name}":
+            raise  # something that the package needs is not installed
+        raise missing from None
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,8 @@ The command line prints them without a traceback and exits with 2. Any other exc
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+__all__ = ["OtherProcessError", "UserError"]
+
 
 class UserError(ValueError):
     """The user's input cannot be used; the message says what to change."""

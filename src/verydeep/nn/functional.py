@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+__all__ = ["highway", "resize"]
+
 
 def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     """The Highway operation, `y = h * t + x * c` (Equation 2), with `c = 1 - t` when no c is given (Equation 3).

@@ -35,6 +35,9 @@ class Muon(torch.optim.Optimizer):
             them. Any other parameter is one matrix with a row per output.
 
     Example:
+        >>> from verydeep.models import create_model
+        >>> from verydeep.optim import Muon, matrix_shapes
+        >>> model = create_model("highway-mlp", depth=3, width=4)
         >>> optimiser = Muon(model.parameters(), lr=0.015, weight_decay=0.1, shapes=matrix_shapes(model))
     """
 
