@@ -173,7 +173,7 @@ def test_wrong_inputs_are_shown_beside_right_ones() -> None:
     model = create_model("highway-mnist-16")
     with pytest.raises(UserError, match=re.escape("(batch, 1, 28, 28), got (5, 3, 32, 32)")):
         model(torch.zeros(5, 3, 32, 32))
-    with pytest.raises(UserError, match="cannot close layer 8: highway layers are numbered 0 to 7"):
+    with pytest.raises(UserError, match="cannot close layer 8: the highway layers are numbered 0 to 7"):
         model(torch.zeros(1, 1, 28, 28), closed={8})
     with pytest.raises(UserError, match="no highway layers"):
         create_model("plain-mlp", depth=3)(torch.zeros(1, 1, 28, 28), closed={0})

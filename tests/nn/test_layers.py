@@ -231,7 +231,9 @@ def test_images_without_a_batch_are_taken_too() -> None:
         (lambda: HighwayLinear(5)(torch.zeros(2, 4)), "width 5 got x of shape (2, 4)"),
         (lambda: HighwayLinear(0), "width of at least 1, got 0"),
         (lambda: HighwayLinear(5, "tnah"), "did you mean 'tanh'?"),
-        (lambda: HighwayLinear(5, 3), "name or a callable, got 3"),  # type: ignore[arg-type]
+        (lambda: HighwayLinear(5, 3), "HighwayLinear(5, out_width=3)"),  # type: ignore[arg-type]
+        (lambda: HighwayConv2d(5, 6, 3), "write HighwayConv2d(5, 3, out_channels=6)"),  # type: ignore[arg-type]
+        (lambda: HighwayStack(5, 3, 2), "name or a callable, got 2"),  # type: ignore[arg-type]
         (lambda: HighwayLinear(5, carry="free"), "unknown carry 'free'; known: coupled, independent"),  # type: ignore[arg-type]
         (lambda: HighwayLinear(5, init="he"), "unknown initialisation 'he'"),
         (lambda: HighwayConv2d(3, 2), "kernel_size must be odd"),
@@ -242,9 +244,9 @@ def test_images_without_a_batch_are_taken_too() -> None:
         (lambda: HighwayStack(5, 3)(torch.zeros(2, 4)), "last dimension must be 5"),
         (
             lambda: HighwayStack(5, 3)(torch.zeros(2, 5), closed={3}),
-            "cannot close layer 3: the layers are numbered 0",
+            "cannot close layer 3: the highway layers are numbered 0 to 2",
         ),
-        (lambda: PlainStack(5, 3)(torch.zeros(2, 5), closed={-1}), "cannot close layer -1"),
+        (lambda: PlainStack(5, 3)(torch.zeros(2, 5), closed={0}), "this PlainStack has no highway layers"),
         (lambda: Maxout(3)(torch.zeros(2, 4)), "multiple of 3"),
         (lambda: Maxout(0), "at least 1 piece"),
     ],

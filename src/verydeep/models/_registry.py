@@ -17,31 +17,62 @@ from verydeep.models._spec import ConvConfig, with_dropout
 from verydeep.models._zoo import CARDS, NETWORKS, Card, Config
 
 
-def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - fields of the configuration
-    """Create a named network with new weights, e.g. `create_model("highway-mlp", depth=100)`.
+def create_model(
+    name: str,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    **overrides: Any,  # noqa: ANN401 - fields of the configuration
+) -> Network:
+    """Create a named network with new weights.
 
     Args:
         name: One of `list_models()`.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
         **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...; for
             convolutional networks also `dropout`, a factor on the rates of the network.
+
+    Raises:
+        UserError: If there is no such network, or it has no such field.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import create_model
+        >>> model = create_model("highway-mlp", depth=100, width=20, input_shape=(30,), classes=2)
+        >>> model(torch.randn(8, 30)).shape
+        torch.Size([8, 2])
     """
     if name not in NETWORKS:
         raise unknown("model", name, NETWORKS)
     base = NETWORKS[name]
     if isinstance(base, ConvConfig) and "dropout" in overrides:
         base = with_dropout(base, overrides.pop("dropout"))
-    return build(from_dict(type(base), to_dict(base) | overrides, name))
+    return build(from_dict(type(base), to_dict(base) | overrides, name), device=device, dtype=dtype)
 
 
-def build(config: Config) -> Network:
-    """Build the network that a configuration describes."""
+def build(config: Config, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Network:
+    """Build the network that a configuration describes, with new weights.
+
+    Args:
+        config: An `MLPConfig`, a `ConvConfig` or a `ResidualConfig`.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from verydeep.models import build, create_model
+        >>> model = create_model("highway-mlp", depth=5, width=8)
+        >>> build(replace(model.config, activation="relu")).stack
+        HighwayStack(width=8, depth=4, activation=relu)
+    """
     match config:
         case MLPConfig():
-            return MLP(config)
+            return MLP(config, device=device, dtype=dtype)
         case ConvConfig():
-            return ConvNet(config)
+            return ConvNet(config, device=device, dtype=dtype)
         case ResidualConfig():
-            return ResidualNet(config)
+            return ResidualNet(config, device=device, dtype=dtype)
 
 
 CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config)}

@@ -23,10 +23,12 @@ class AffineHighway(HighwayLayer):
     """H = activation(W_H x + b_H), T = gate_activation(W_T x + b_T), and the same form for an independent C.
 
     `block`, `gate` and `carry` are ordinary modules with their own parameters (the keys of `state_dict` are
-    block.weight, gate.bias, ...). Their weights are concatenated for the product, whose result is split again.
+    block.weight, gate.bias, ...). Their weights are concatenated for the product, whose result is split again. If one
+    of them was replaced (quantisation, adapters) or has hooks, they are called one by one instead.
     """
 
     block_dim: ClassVar[int]  # the dimension of blocks or feature maps, counted from the end
+    map_type: ClassVar[type[Affine]]
 
     def __init__(
         self,
@@ -74,15 +76,22 @@ class AffineHighway(HighwayLayer):
             _bias(self.gate).copy_(torch.as_tensor(value))
 
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:
-        """The block output; a closed layer (all transform gates 0) copies its input."""
-        x_hat = self.x_hat(x)
+        """The block output.
+
+        Args:
+            x: The input.
+            closed: Whether to close the layer: all transform gates are 0, and it copies its input.
+        """
         if closed:
-            return x_hat
+            return super().forward(x, closed)
+        x_hat = self.x_hat(x)
         if self._can_run_fused(x, x_hat):
             return self._fused(x, x_hat)
         return highway(x_hat, *self.transforms(x))
 
     def _can_run_fused(self, x: Tensor, x_hat: Tensor) -> bool:
+        if not self._has_plain_maps():
+            return False
         activations, weights = (self.activation, self.gate_activation), (self.block.weight, self.gate.weight)
         return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
 
@@ -93,9 +102,16 @@ class AffineHighway(HighwayLayer):
         return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        z = self._affine(x, self.joint_weight(), self.joint_bias())
-        h, t, *c = z.chunk(2 if self.carry is None else 3, self.block_dim)
+        if self._has_plain_maps():
+            z = self._affine(x, self.joint_weight(), self.joint_bias())
+            h, t, *c = z.chunk(len(self.maps()), self.block_dim)
+        else:
+            h, t, *c = (module(x) for module in self.maps())
         return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
+
+    def _has_plain_maps(self) -> bool:
+        """Whether calling each map does nothing but multiply by its weight and add its bias."""
+        return all(type(module) is self.map_type and not kernels.has_own_hooks(module) for module in self.maps())
 
     def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         raise NotImplementedError
