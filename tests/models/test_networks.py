@@ -194,3 +194,27 @@ def test_counting_leaves_every_module_in_its_mode() -> None:
     model.stack.eval()  # type: ignore[union-attr]
     multiply_adds(model)
     assert [model.training, model.stack.training, model.classifier.training] == [True, False, True]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["highway-mlp", "plain-mlp"])
+def test_fully_connected_networks_take_flat_samples_too(name: str) -> None:
+    model: Any = create_model(name, depth=3, width=5, input_shape=(2, 3, 4))
+    x = torch.randn(7, 2, 3, 4)
+    assert torch.equal(model(x.flatten(1)), model(x))
+    y = torch.zeros(7, dtype=torch.long)
+    assert torch.equal(model.backward_cross_entropy(x.flatten(1), y, 1.0)[1], model(x))
+    with pytest.raises(UserError, match=re.escape("x of shape (batch, 2, 3, 4) or (batch, 24), got (7, 25)")):
+        model(torch.zeros(7, 25))
+    with pytest.raises(UserError, match=re.escape("x of shape (batch, 24), got (24,)")):
+        create_model(name, depth=3, width=5, input_shape=(24,))(torch.zeros(24))
+
+
+def test_the_trace_of_a_network_leads_to_its_logits() -> None:
+    model: Any = create_model("highway-mlp", depth=4, width=5, gate_bias=-1.0)
+    x = torch.randn(3, 784)
+    torch.testing.assert_close(model.classifier(model.trace(x, closed={1})[-1].y), model(x, closed={1}))
+    assert create_model("plain-mlp", depth=4).trace(x) == ()
+    conv: Any = create_model("highway-mnist-16").eval()
+    images = torch.randn(2, 1, 28, 28)
+    last = nn.Sequential(*list(conv.layers)[-2:])(conv.trace(images)[-1].y)
+    torch.testing.assert_close(conv.classifier(last.flatten(1)), conv(images))

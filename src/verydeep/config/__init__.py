@@ -4,7 +4,13 @@ Dataclasses, or dictionaries read from JSON and TOML files, come in; the other f
 is unknown, missing or of the wrong type.
 """
 
-from verydeep.config._codec import decode, former_names, from_dict, renamed, to_dict
+from verydeep.config._codec import (
+    decode as decode,
+    former_names as former_names,
+    from_dict,
+    renamed as renamed,
+    to_dict,
+)
 from verydeep.config._toml import to_toml
 
-__all__ = ["decode", "former_names", "from_dict", "renamed", "to_dict", "to_toml"]
+__all__ = ["from_dict", "to_dict", "to_toml"]

@@ -16,7 +16,17 @@ T = TypeVar("T")
 
 
 def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    """Convert a dataclass to plain dictionaries, lists and scalars."""
+    """Convert a configuration to plain dictionaries, lists and scalars, for JSON or TOML.
+
+    Args:
+        config: A dataclass, such as `TrainConfig` or `MLPConfig`.
+
+    Example:
+        >>> from verydeep.config import to_dict
+        >>> from verydeep.models import MLPConfig
+        >>> to_dict(MLPConfig("plain", depth=4))["input_shape"]
+        [1, 28, 28]
+    """
     hints = typing.get_type_hints(type(config))
     return {f.name: _encode(hints[f.name], getattr(config, f.name)) for f in dataclasses.fields(config)}
 
@@ -27,13 +37,22 @@ def renamed(old: str, default: Any) -> Any:  # noqa: ANN401 - a field of any typ
 
 
 def from_dict(cls: type[T], values: object, where: str = "config", hint: Callable[[str], None] | None = None) -> T:
-    """Build `cls` from a dictionary; the error for an unknown, missing or mistyped key names it.
+    """Build a configuration from a dictionary, such as one read from a JSON or TOML file.
 
     Args:
         cls: The dataclass.
         values: Its fields by name, or by their names in earlier versions.
         where: The name of the file, for error messages.
         hint: Called with a one-line message for each field given under an earlier name.
+
+    Raises:
+        UserError: If a key is unknown or missing, or a value has the wrong type.
+
+    Example:
+        >>> from verydeep.config import from_dict
+        >>> from verydeep.models import MLPConfig
+        >>> from_dict(MLPConfig, {"kind": "plain", "depth": 4}).depth
+        4
     """
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected a table of keys, got {_shown(values)}")

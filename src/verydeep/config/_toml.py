@@ -6,7 +6,20 @@ from typing import Any
 
 
 def to_toml(values: dict[str, Any]) -> str:
-    """Convert a dictionary to a TOML document; keys with the value None are left out, since TOML has no null."""
+    """Convert a dictionary to a TOML document.
+
+    Args:
+        values: Text keys and plain values, lists or dictionaries, as `to_dict` returns them. Keys with the value None
+            are left out, since TOML has no null.
+
+    Example:
+        >>> from verydeep.config import to_toml
+        >>> print(to_toml({"seed": 1, "data": {"name": "digits", "limit": None}}), end="")
+        seed = 1
+        <BLANKLINE>
+        [data]
+        name = "digits"
+    """
     lines = [f"{_key(key)} = {_scalar(value)}" for key, value in values.items() if _is_plain(value)]
     for key, value in values.items():
         if isinstance(value, dict):

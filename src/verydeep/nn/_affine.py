@@ -82,7 +82,7 @@ class AffineHighway(HighwayLayer):
             x: The input.
             closed: Whether to close the layer: all transform gates are 0, and it copies its input.
         """
-        if closed:
+        if closed is not False:
             return super().forward(x, closed)
         x_hat = self.x_hat(x)
         if self._can_run_fused(x, x_hat):
@@ -134,5 +134,6 @@ class AffineHighway(HighwayLayer):
 
 
 def _bias(module: Affine) -> Tensor:
-    assert module.bias is not None
-    return module.bias
+    bias = module.bias() if callable(module.bias) else module.bias  # a quantised layer has a method
+    assert isinstance(bias, Tensor)
+    return bias
