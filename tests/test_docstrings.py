@@ -100,4 +100,4 @@ def test_the_check_sees_what_is_missing() -> None:
     docstring = f"Does things.\n\n{arguments}\nReturns:\n    w: No."
     assert documented(docstring) == {"x", "y", "z", "rest"}
     assert documented("Is a thing.\n\nAttributes:\n    a: One.\n") == {"a"}
-    assert parameters(lambda self, a, *b, c=1, **d: None) == ["a", "b", "c", "d"]  # type: ignore[no-untyped-call]
+    assert parameters(lambda self, a, *b, c=1, **d: None) == ["a", "b", "c", "d"]

@@ -62,7 +62,7 @@ def test_multiplications_agree_with_the_published_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_network_turns_a_batch_into_logits_and_gradients(name: str) -> None:
-    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    small: dict[str, Any] = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
     model = create_model(name, **small)
     x = torch.randn(2, *model.input_shape)
     logits = model(x)
@@ -109,7 +109,7 @@ def test_pooling_rounds_sizes_up() -> None:
 
 @pytest.mark.parametrize("name", ["highway-mnist-16", "highway-mlp", "highway-110"])
 def test_closed_layers_of_a_network_copy_their_input(name: str) -> None:
-    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    small: dict[str, Any] = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
     model: Any = create_model(name, gate_bias=-1.0, **small).eval()
     x = torch.randn(2, *model.input_shape)
     whole = model(x)

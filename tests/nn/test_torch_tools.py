@@ -113,13 +113,14 @@ def test_a_quantised_network_runs_and_can_be_traced() -> None:
 
 
 def test_hooks_and_replacements_of_the_maps_inside_a_layer_take_effect() -> None:
-    layer, x, seen = HighwayLinear(4), torch.randn(3, 4), list[Tensor]()
+    layer: Any = HighwayLinear(4)
+    x, seen = torch.randn(3, 4), list[Tensor]()
     before = layer(x)
     handle = layer.gate.register_forward_hook(lambda _module, _args, output: seen.append(output))
     torch.testing.assert_close(layer(x), before)
     torch.testing.assert_close(torch.sigmoid(seen[0]), layer.trace(x).t)
     handle.remove()
-    prune.l1_unstructured(layer.block, "weight", 1.0)  # type: ignore[no-untyped-call]
+    prune.l1_unstructured(layer.block, "weight", 1.0)
     assert not layer.trace(x).h.any()
     layer.gate = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 4))  # such as a low-rank replacement
     torch.testing.assert_close(layer.trace(x).t, torch.sigmoid(layer.gate(x)))

@@ -213,8 +213,8 @@ def test_closures_schedules_and_zero_grad_work_as_in_other_optimisers() -> None:
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        loss = (stack(x) - 1).square().mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss: Tensor = (stack(x) - 1).square().mean()
+        loss.backward()
         return loss
 
     first = optimiser.step(closure)
@@ -264,5 +264,6 @@ def test_one_by_one_filters_are_matrices() -> None:
 
 @pytest.mark.parametrize("setting", ["lr", "momentum", "weight_decay"])
 def test_negative_settings_are_refused(setting: str) -> None:
+    settings: dict[str, Any] = {setting: -1}
     with pytest.raises(UserError, match=f"{setting} must be at least 0, got -1"):
-        Muon([torch.zeros(2, 2, requires_grad=True)], **{setting: -1})
+        Muon([torch.zeros(2, 2, requires_grad=True)], **settings)

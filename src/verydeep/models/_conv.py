@@ -40,7 +40,7 @@ class ConvNet(Network):
     ) -> None:
         super().__init__()
         self.config = config
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         build = _Builder(config, factory)
         self.layers = nn.Sequential()
         for layer in config.layers:

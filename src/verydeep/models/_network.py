@@ -1,6 +1,6 @@
 """The base class of networks: a configuration, numbered highway layers, and a classifier."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import torch
@@ -74,7 +74,7 @@ class Network(Unscriptable, nn.Module):
 
 
 @torch.no_grad()
-def trace_layers(layers: Collection[nn.Module], x: Tensor, closed: Collection[int]) -> tuple[Trace, ...]:
+def trace_layers(layers: Iterable[nn.Module], x: Tensor, closed: Collection[int]) -> tuple[Trace, ...]:
     """The traces of the highway layers among layers that are applied one after the other."""
     traces: list[Trace] = []
     for layer in layers:

@@ -83,7 +83,7 @@ class ResidualNet(Network):
     ) -> None:
         super().__init__()
         self.config = config
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.recompute = False
         self.stem = nn.Sequential(*_conv(config.input_shape[0], config.stem, 1, factory), nn.ReLU())
         self.blocks = nn.ModuleList()

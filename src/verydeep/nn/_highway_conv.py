@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +36,7 @@ class _HighwayConv(AffineHighway):
         dtype: Data type of the parameters.
     """
 
+    map_type: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
     _function: ClassVar[Callable[..., Tensor]]
 
     def __init__(
@@ -66,7 +67,7 @@ class _HighwayConv(AffineHighway):
         out_channels = channels if out_channels is None else out_channels
         if min(channels, out_channels, stride) < 1:
             raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         make = partial(self.map_type, channels, out_channels, kernel_size, stride, kernel_size // 2, **factory)
         super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
         self.channels, self.out_channels = channels, out_channels

@@ -88,7 +88,7 @@ class Muon(torch.optim.Optimizer):
         return super().__getstate__() | {"_shapes": self._shapes}
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]  # noqa: ANN401
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # noqa: ANN401
         """Update the parameters from their gradients.
 
         Args:
