@@ -5,6 +5,27 @@ The packages load on first use, so that `import verydeep` costs nothing: `veryde
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # so that type checkers see `verydeep.nn.HighwayLinear`
+    from verydeep import (
+        analysis,
+        bench,
+        config,
+        data,
+        errors,
+        interop,
+        models,
+        nn,
+        objectives,
+        optim,
+        paper,
+        report,
+        search,
+        training,
+    )
+
+    __version__: str
 
 __all__ = [
     "__version__",

@@ -23,7 +23,7 @@ class HighwayStack(FeedForwardStack):
     """`depth` fully connected highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2) in one module.
 
     The result is that of `depth` times `HighwayLinear`. All layers share one weight tensor and one bias tensor, which
-    makes deep stacks several times faster on the CPU; `to_layers` and `from_layers` convert between the two forms.
+    makes deep stacks faster on the CPU; `to_layers` and `from_layers` convert between the two forms.
 
     Args:
         width: Number of blocks per layer.
