@@ -90,9 +90,10 @@ class AffineHighway(HighwayLayer):
         return highway(x_hat, *self.transforms(x))
 
     def _can_run_fused(self, x: Tensor, x_hat: Tensor) -> bool:
-        if not self._has_plain_maps():
+        maps = self.maps()
+        if not self._are_plain(maps):
             return False
-        activations, weights = (self.activation, self.gate_activation), (self.block.weight, self.gate.weight)
+        activations, weights = (self.activation, self.gate_activation), (maps[0].weight, maps[1].weight)
         return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
@@ -102,27 +103,28 @@ class AffineHighway(HighwayLayer):
         return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        if self._has_plain_maps():
-            z = self._affine(x, self.joint_weight(), self.joint_bias())
-            h, t, *c = z.chunk(len(self.maps()), self.block_dim)
+        maps = self.maps()
+        if self._are_plain(maps):
+            z = self._affine(x, _joint_weight(maps), _joint_bias(maps))
+            h, t, *c = z.chunk(len(maps), self.block_dim)
         else:
-            h, t, *c = (module(x) for module in self.maps())
+            h, t, *c = (module(x) for module in maps)
         return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
 
-    def _has_plain_maps(self) -> bool:
+    def _are_plain(self, maps: list[Affine]) -> bool:
         """Whether calling each map does nothing but multiply by its weight and add its bias."""
-        return all(type(module) is self.map_type and not kernels.has_own_hooks(module) for module in self.maps())
+        return all(type(module) is self.map_type and not kernels.has_own_hooks(module) for module in maps)
 
     def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         raise NotImplementedError
 
     def joint_weight(self) -> Tensor:
         """The weights of H, T and an independent C, concatenated."""
-        return torch.cat([module.weight for module in self.maps()])
+        return _joint_weight(self.maps())
 
     def joint_bias(self) -> Tensor:
         """The biases of H, T and an independent C, concatenated."""
-        return torch.cat([_bias(module) for module in self.maps()])
+        return _joint_bias(self.maps())
 
     def maps(self) -> list[Affine]:
         """The affine maps of H, T and an independent C."""
@@ -131,6 +133,14 @@ class AffineHighway(HighwayLayer):
     def _describe(self) -> str:
         carry = "coupled" if self.carry is None else "independent"
         return f"activation={activation_name(self.activation)}, carry={carry}"
+
+
+def _joint_weight(maps: list[Affine]) -> Tensor:
+    return torch.cat([module.weight for module in maps])
+
+
+def _joint_bias(maps: list[Affine]) -> Tensor:
+    return torch.cat([_bias(module) for module in maps])
 
 
 def _bias(module: Affine) -> Tensor:
