@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import find_config, from_dict, read_settings, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.files import read_toml
 from verydeep.search._halving import Halving
 from verydeep.search._space import Space, dotted, read_space, space_tables, with_current_names, with_first_choices
 from verydeep.training import TrainConfig
@@ -81,9 +81,14 @@ class SearchConfig:
 
 
 def read_search(path: str | Path) -> SearchConfig:
-    """Read a search from a TOML file; settings under a former name are read with a warning."""
+    """Read a search from a TOML file; settings under a former name are read with a warning.
+
+    Args:
+        path: The file, or the name of a configuration that comes with verydeep, such as `search-digits`.
+    """
     hints: list[str] = []
-    config = search_config(read_toml(Path(path)), str(path), hints.append)
+    file = find_config(path)
+    config = search_config(read_settings(file), str(file), hints.append)
     for line in hints:
         warnings.warn(line, FutureWarning, stacklevel=2)
     return config
@@ -100,9 +105,10 @@ def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) 
     table = values.get("search")
     rest = with_current_names({key: value for key, value in values.items() if key != "search"}, where, hint)
     if not isinstance(table, dict):
-        known = {field.name for field in fields(TrainConfig)} | {"search"}
-        if wrong := [key for key in rest if key not in known]:
-            raise unknown(f"key in {where}", wrong[0], known)
+        known = {field.name for field in fields(TrainConfig)}
+        if near := get_close_matches("search", rest.keys() - known, n=1):
+            raise UserError(f"{where}: unknown table '{near[0]}'; did you mean [search]?")
+        from_dict(TrainConfig, rest, where)
         raise UserError(f"{where}: there is no [search.space] table, so there is nothing to search")
     train, filled = _base_configs(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")

@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from verydeep.config import from_dict, renamed
+from verydeep.config import explains_unknown, find_config, from_dict, read_settings, renamed
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.files import read_toml
 
 
 def _require(name: str, value: object, holds: bool, what: str) -> None:
@@ -18,6 +17,7 @@ def _require(name: str, value: object, holds: bool, what: str) -> None:
         raise UserError(f"{name} must be {what}, got {value}")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class ModelConfig:
     """Which network. By default, everything but the name is the named network's own choice.
@@ -50,6 +50,7 @@ class ModelConfig:
         return {name: value for name, value in given.items() if value is not None}
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class OptimConfig:
     """How weights are updated.
@@ -85,6 +86,7 @@ class OptimConfig:
             raise UserError("optim.nesterov needs optim.momentum above 0")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class ScheduleConfig:
     """How the learning rate changes.
@@ -111,6 +113,7 @@ class ScheduleConfig:
             raise UserError("schedule.milestones: a multistep schedule needs at least one milestone")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class DistillConfig:
     """Learning from a teacher, as in FitNets; without a teacher, from labels alone.
@@ -145,6 +148,7 @@ class DistillConfig:
             )
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class TrainConfig:
     """A training run.
@@ -214,9 +218,32 @@ class TrainConfig:
             )
 
 
-def read_config(path: Path) -> TrainConfig:
-    """Read the configuration in a TOML file; settings with a former name are accepted with a warning."""
-    values = read_toml(path)
+def read_config(path: str | Path) -> TrainConfig:
+    """Read a training configuration.
+
+    Args:
+        path: A TOML file, or the name of a configuration that comes with verydeep, such as `highway50-mnist`. A file
+            may take settings from another one: `extends = "other.toml"`.
+
+    Returns:
+        The configuration; settings under a former name are accepted with a FutureWarning.
+
+    Raises:
+        UserError: The file cannot be read, or a setting is unknown or has a value that makes no sense.
+
+    Example:
+        >>> from verydeep.training import read_config
+        >>> config = read_config("highway50-mnist")
+        >>> config.model.depth, config.optim.lr
+        (50, 0.2)
+    """
+    file = find_config(path)
+    values = read_settings(file)
     if isinstance(values.get("search"), dict):
         raise UserError(f"{path} has a [search] table; use: verydeep search {path}")
-    return from_dict(TrainConfig, values, str(path), partial(warnings.warn, category=FutureWarning, stacklevel=3))
+    try:
+        return from_dict(TrainConfig, values, str(file), partial(warnings.warn, category=FutureWarning, stacklevel=3))
+    except UserError as error:
+        if str(error).startswith(str(file)):
+            raise
+        raise UserError(f"{file}: {error}") from error

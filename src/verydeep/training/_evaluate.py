@@ -37,7 +37,7 @@ def evaluate(
     model.eval()
     try:
         with torch.inference_mode():
-            totals = objectives.evaluate(
+            totals = objectives.evaluate_batches(
                 model if forward is None else forward,
                 _batches(_part_of(split, group)),
                 objective or Classification(),
@@ -109,7 +109,7 @@ def confusion(
         counts += (y * len(classes) + logits.argmax(1)).cpu().bincount(minlength=len(counts))
 
     with cpu_settings(), torch.inference_mode():
-        totals = objectives.evaluate(model, _batches(split), Classification(), device=device, observe=count)
+        totals = objectives.evaluate_batches(model, _batches(split), Classification(), device=device, observe=count)
     return Confusion(classes, counts.view(len(classes), -1), totals.loss)
 
 

@@ -120,7 +120,7 @@ def resume(
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     """Create the network of a configuration for the data's samples and classes, initialised from the seed."""
     shape = tuple(dataset.train.x.shape[1:])
-    overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
+    overrides: dict[str, Any] = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
     try:
         return seeded(config.seed, lambda: create_model(config.model.name, **overrides))
     except RuntimeError as error:
