@@ -5,8 +5,9 @@ analyze` over their whole training sets, and removes the idle layers of the MNIS
 --tolerance 0.1%`. Figures, numbers and the paper's observations beside ours are written to results/figures/.
 """
 
+import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,15 @@ from typing import Any
 from verydeep.analysis import Findings, load_findings
 from verydeep.cli import main as verydeep
 from verydeep.config import to_dict
-from verydeep.files import write_atomic
-from verydeep.report import plot_depth_usage, plot_gates, plot_lesions, plot_routing, plot_signal_flow
+from verydeep.files import read_json, write_atomic
+from verydeep.report import (
+    plot_depth_usage,
+    plot_gates,
+    plot_lesions,
+    plot_routing,
+    plot_signal_flow,
+    render_markdown,
+)
 from verydeep.training import Run
 
 ROOT = Path(__file__).parents[1]
@@ -67,16 +75,6 @@ def record(run: Run, found: Findings) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    found = {name: analyse(RUNS / folder) for name, folder in NETWORKS.items()}
-    draw(found)
-    records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}
-    records["MNIST"]["pruned"] = without_idle_layers(RUNS / NETWORKS["MNIST"])
-    for name, numbers in records.items():
-        write_atomic(RESULTS / f"{NETWORKS[name]}.json", json.dumps(numbers, indent=1) + "\n")
-    write_atomic(RESULTS / "README.md", table(records))
-
-
 # The paper's observations (Section 4), the name of our number for each, and its format.
 STATEMENTS = (
     ("most gate biases fall during training (both)", "biases_fell", "{:.1%} fell"),
@@ -109,35 +107,71 @@ STATEMENTS = (
 )
 
 
-def table(records: dict[str, dict[str, Any]]) -> str:
-    lines = [
-        "# Figures 2, 3 and 4: the paper's observations and ours",
-        "",
-        "Written by `python benchmarks/figures.py`. The JSON files hold all numbers, seeds, settings and the machine.",
-        "",
-        f"| the paper | {' | '.join(records)} |",
-        "|---|" + "---|" * len(records),
+@dataclass(frozen=True)
+class Observation:
+    """A line of the page: what the paper observes, and our number for each network, as text."""
+
+    statement: str
+    values: list[str]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A network before and after its idle layers are removed."""
+
+    layers: tuple[int, int]
+    parameters: tuple[int, int]
+    train: tuple[float, float]
+    test: tuple[float, float]
+    speed_up: float
+    batch: int
+
+
+def page(records: dict[str, dict[str, Any]]) -> str:
+    """The page, in Markdown, from the records of the networks by name."""
+    numbers = list(records.values())
+    observations = [
+        Observation(statement, [how.format(each["analysis"]["observations"][name]) for each in numbers])
+        for statement, name, how in STATEMENTS
     ]
-    for statement, name, how in STATEMENTS:
-        seen = [numbers["analysis"]["observations"][name] for numbers in records.values()]
-        lines.append(f"| {statement} | {' | '.join(how.format(value) for value in seen)} |")
     for name, key in (("training accuracy", "train_accuracy"), ("test accuracy", "test_accuracy")):
-        values = [format(numbers["last_epoch"][key], ".2%") for numbers in records.values()]
-        lines.append(f"| {name} | {' | '.join(values)} |")
-    return "\n".join([*lines, "", *pruned(records["MNIST"]["pruned"]), ""])
+        observations.append(Observation(name, [format(each["last_epoch"][key], ".2%") for each in numbers]))
+    return render_markdown(
+        "figures.md",
+        Path(__file__).parent,
+        networks=list(records),
+        observations=observations,
+        pruned=pruned(records["MNIST"]["pruned"]),
+    )
 
 
-def pruned(report: dict[str, Any]) -> list[str]:
-    before, after = report["test"]
-    chosen = report["chosen"]
+def pruned(report: dict[str, Any]) -> Pruned:
+    train, test = ((1 - before["error"], 1 - after["error"]) for before, after in (report["chosen"], report["test"]))
+    before, after = report["parameters"]
     slow, fast = report["latency"]
-    return [
-        f"Without its idle layers, the MNIST network has {len(report['kept'])} of {len(report['layers'])} highway "
-        f"layers and {report['parameters'][1]:,} of {report['parameters'][0]:,} parameters. It reaches "
-        f"{1 - chosen[1]['error']:.2%} instead of {1 - chosen[0]['error']:.2%} on the training set and "
-        f"{1 - after['error']:.2%} instead of {1 - before['error']:.2%} on the test set, and is {slow / fast:.2f} "
-        f"times as fast (batches of {report['latency_batch']}).",
-    ]
+    layers = (len(report["layers"]), len(report["kept"]))
+    return Pruned(layers, (before, after), train, test, slow / fast, report["latency_batch"])
+
+
+def read_records() -> dict[str, dict[str, Any]]:
+    return {name: read_json(RESULTS / f"{file}.json") for name, file in NETWORKS.items()}
+
+
+def measure() -> None:
+    found = {name: analyse(RUNS / folder) for name, folder in NETWORKS.items()}
+    draw(found)
+    records = {name: record(Run.load(RUNS / folder), found[name]) for name, folder in NETWORKS.items()}
+    records["MNIST"]["pruned"] = without_idle_layers(RUNS / NETWORKS["MNIST"])
+    for name, numbers in records.items():
+        write_atomic(RESULTS / f"{NETWORKS[name]}.json", json.dumps(numbers, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", action="store_true", help="only write the page again, from the stored numbers")
+    if not parser.parse_args().page:
+        measure()
+    write_atomic(RESULTS / "README.md", page(read_records()))
 
 
 if __name__ == "__main__":

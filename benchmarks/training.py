@@ -24,7 +24,7 @@ def trained(name: str) -> Run:
     progress = make_progress(quiet=False)
     if (folder / "config.json").exists():
         return resume(folder, progress=progress)
-    return train(read_config(ROOT / "configs" / f"{name}.toml"), folder, progress=progress)
+    return train(read_config(name), folder, progress=progress)
 
 
 def record(run: Run) -> dict[str, Any]:

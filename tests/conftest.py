@@ -11,6 +11,7 @@ settings.load_profile("verydeep")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-golden", action="store_true", help="record the results of tests/golden again")
+    parser.addoption("--record-names", action="store_true", help="record the public names again")
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ from typing import TextIO
 
 import pytest
 
+from verydeep.bench import bench_page
 from verydeep.cli import main
-from verydeep.cli.commands._bench import _heading, _show
+from verydeep.cli.commands._bench import _show
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,4 +118,6 @@ def test_the_bench_prints_a_folder_with_brackets_as_it_is(capsys: pytest.Capture
 def test_the_bench_page_shows_no_password() -> None:
     facts = dict.fromkeys(("processor", "cores", "system", "python", "torch", "verydeep", "git"), "x")
     environment = facts | {"command": "verydeep bench --storage postgresql://me:SECRET@host/db"}
-    assert "SECRET" not in _heading({"case": {"date": "2026-01-01T00:00", "environment": environment}})
+    page = bench_page({"case": {"date": "2026-01-01T00:00", "environment": environment}})
+    assert "verydeep bench" in page
+    assert "SECRET" not in page

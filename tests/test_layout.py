@@ -13,7 +13,8 @@ SOURCE = ROOT / "src" / "verydeep"
 # From the ground up. A package imports only from lower floors, never from one beside it.
 FLOORS: list[set[str]] = [
     {"errors", "lazy", "notebook", "processes", "redact"},
-    {"config", "files", "cpu"},
+    {"files", "cpu"},
+    {"config"},
     {"lock"},
     {"kernels"},
     {"nn"},

@@ -2,7 +2,6 @@
 
 import math
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,10 +35,7 @@ def test_none_is_left_out_and_nan_reads_back() -> None:
     assert math.isnan(found["b"])
 
 
-CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("[!s]*.toml"))
-
-
-@pytest.mark.parametrize("file", CONFIGS, ids=lambda path: path.stem)
-def test_every_configuration_reads_back_equal(file: Path) -> None:
-    config = read_config(file)
+@pytest.mark.parametrize("name", ["highway50-mnist", "fast/highway-a", "fitnet-a-hints"])
+def test_a_configuration_reads_back_equal(name: str) -> None:
+    config = read_config(name)
     assert from_dict(TrainConfig, tomllib.loads(to_toml(to_dict(config)))) == config

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from recipe_study._scores import Scores
 from recipe_study._variations import BASE, STUDIES, RecipeStudy
 from verydeep.config import to_dict
-from verydeep.paper import read_recipe, render_markdown
+from verydeep.paper import read_recipe
+from verydeep.report import render_markdown
 from verydeep.search import dotted
 
 # Two-sided 95 % quantiles of Student's t, by degrees of freedom.
@@ -50,12 +51,21 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
+class ChangedSetting:
+    """A setting in which the fast recipe differs from the paper's."""
+
+    name: str
+    paper: object
+    fast: object
+
+
+@dataclass(frozen=True)
 class StudySection:
     """A study, its tables of scores by number of epochs, and the settings that its fast recipe changes."""
 
     study: RecipeStudy
     lengths: dict[int, list[ScoreTable]]
-    changed_settings: list[tuple[str, object, object]]
+    changed_settings: list[ChangedSetting]
 
 
 def recipe_page(folder: Path) -> str:
@@ -77,10 +87,10 @@ def _tables(scores: Scores) -> list[ScoreTable]:
     return [table for table in tables if table.lines]
 
 
-def _changed_settings(row: str) -> list[tuple[str, object, object]]:
+def _changed_settings(row: str) -> list[ChangedSetting]:
     """The settings in which the fast recipe of a row differs from the paper's."""
     paper, fast = (dotted(to_dict(read_recipe(row, recipe))) for recipe in ("paper", "fast"))
-    return [(name, paper[name], fast[name]) for name in paper if paper[name] != fast[name]]
+    return [ChangedSetting(name, paper[name], fast[name]) for name in paper if paper[name] != fast[name]]
 
 
 def score_lines(scores: Scores, reference: str = BASE) -> list[ScoreLine]:

@@ -5,9 +5,31 @@ The packages load on first use, so that `import verydeep` costs nothing: `veryde
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # so that type checkers see `verydeep.nn.HighwayLinear`
+    from verydeep import (
+        analysis,
+        bench,
+        config,
+        data,
+        errors,
+        interop,
+        models,
+        nn,
+        objectives,
+        optim,
+        paper,
+        report,
+        search,
+        training,
+    )
+
+    __version__: str
 
 __all__ = [
     "__version__",
+    "analysis",
     "bench",
     "config",
     "data",
@@ -19,6 +41,7 @@ __all__ = [
     "optim",
     "paper",
     "report",
+    "search",
     "training",
 ]
 
@@ -28,9 +51,15 @@ def __getattr__(name: str) -> str | ModuleType:
         from importlib.metadata import version
 
         return version("verydeep")
-    if name in __all__:
+    missing = AttributeError(f"module 'verydeep' has no attribute '{name}'")
+    if name.startswith("_"):
+        raise missing
+    try:
         return import_module(f"verydeep.{name}")
-    raise AttributeError(f"module 'verydeep' has no attribute '{name}'")
+    except ModuleNotFoundError as error:
+        if error.name != f"verydeep.{name}":
+            raise  # something that the package needs is not installed
+        raise missing from None
 
 
 def __dir__() -> list[str]:

@@ -6,9 +6,21 @@ The command line prints them without a traceback and exits with 2. Any other exc
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+__all__ = ["UserError"]
+
 
 class UserError(ValueError):
-    """The user's input cannot be used; the message says what to change."""
+    """The input cannot be used; the message says what to change. A `ValueError`, so that either can be caught.
+
+    Example:
+        >>> from verydeep.errors import UserError
+        >>> from verydeep.models import create_model
+        >>> try:
+        ...     create_model("higway-mlp")
+        ... except UserError as error:
+        ...     print(error)
+        unknown model 'higway-mlp'; did you mean 'highway-mlp'?
+    """
 
 
 class OtherProcessError(UserError):

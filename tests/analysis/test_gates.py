@@ -1,6 +1,7 @@
 """Gate statistics and class routing: one pass gives what all gates at once would give."""
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,7 +201,7 @@ def test_signals_and_gradients_are_those_of_the_layers() -> None:
 
 
 def test_plain_networks_lose_gradients_that_highways_keep() -> None:
-    shape = {"depth": 100, "width": 20, "input_shape": (1, 6, 6), "classes": 3}
+    shape: dict[str, Any] = {"depth": 100, "width": 20, "input_shape": (1, 6, 6), "classes": 3}
     flows = {name: signal_flow(create_model(name, **shape), split(), name) for name in ("plain-mlp", "highway-mlp")}
     kept = {name: flow.gradient[0] / flow.gradient[-1] for name, flow in flows.items()}
     assert len(flows["plain-mlp"].layers) == len(flows["highway-mlp"].layers) == 99

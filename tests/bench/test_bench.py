@@ -20,13 +20,14 @@ from verydeep.bench import (
     _child,
     _run,
     bench_cases,
+    bench_page,
     bench_table,
     bench_tasks,
     load_results,
     run_bench,
 )
 from verydeep.bench._competitors import CompiledCompetitor, naive_network, our_network
-from verydeep.bench._table import flops
+from verydeep.bench._page import flops
 from verydeep.bench._tasks import BASE
 from verydeep.bench._timing import measure, summary
 from verydeep.cli import main
@@ -59,7 +60,7 @@ def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, 
     result = load_results([done], tmp_path)["tiny"]
     names = {"ours", "eager"} | ({"jax"} if find_spec("jax") else set())
     assert set(result["times"]) == set(result["losses"]) == names
-    assert result["missing"]["compiled"] == "not asked for"
+    assert result["missing"]["compiled"] == "not measured"
     for losses in result["losses"].values():
         assert losses == pytest.approx(result["losses"]["eager"], rel=1e-4)
         assert len(set(losses)) == 4, "the weights have not moved"
@@ -70,7 +71,7 @@ def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: p
     losses = iter([[1.0, 2.0], [1.0, 2.1]])
     monkeypatch.setattr(_child, "_losses", lambda *_: next(losses))
     result = _child.compare(**task(TINY[0]))
-    assert result["refused"].startswith("ours: not the loss")
+    assert result["refused"].startswith("ours: the loss after the same steps is not")
     assert "times" not in result
     assert result["missing"]["jax"] == "jax is not installed"
     assert "refused" in bench_table({"tiny": result})
@@ -226,3 +227,9 @@ def test_the_picture_and_the_table_show_every_comparison(tmp_path: Path) -> None
     assert "jax is not installed" in table
     plot_bench(results, tmp_path / "bench.png")
     assert (tmp_path / "bench.png").stat().st_size > 0
+
+
+def test_the_page_is_what_the_measurements_say() -> None:
+    """If it is not: verydeep bench --no-measure."""
+    folder = Path(__file__).parents[2] / "results" / "bench"
+    assert (folder / "bench.md").read_text() == bench_page(json.loads((folder / "bench.json").read_text()))

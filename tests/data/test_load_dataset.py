@@ -111,7 +111,7 @@ def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("mnist", {"validation": True}, "validation: expected"),
         ("mnist", {"validation": float("nan")}, "validation = nan is not a share"),
         ("mnist", {"validation": 200}, "would hold out 200 of 200"),
-        ("mnist", {"sed": 1}, "unknown key in load_dataset 'sed'; did you mean 'seed'"),
+        ("mnist", {"sed": 1}, "load_dataset: unknown setting 'sed'; did you mean 'seed'"),
         ("mnist", {"seed": -1}, "seed must be 0 or more"),
         ("mnist", {"preprocess": "whiten"}, "preprocess: expected 'paper' or 'scale'"),
         ("mnist", {"augment": {"pad": -1}}, "pad must be 0 or more"),

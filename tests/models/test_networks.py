@@ -62,7 +62,7 @@ def test_multiplications_agree_with_the_published_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_network_turns_a_batch_into_logits_and_gradients(name: str) -> None:
-    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    small: dict[str, Any] = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
     model = create_model(name, **small)
     x = torch.randn(2, *model.input_shape)
     logits = model(x)
@@ -109,7 +109,7 @@ def test_pooling_rounds_sizes_up() -> None:
 
 @pytest.mark.parametrize("name", ["highway-mnist-16", "highway-mlp", "highway-110"])
 def test_closed_layers_of_a_network_copy_their_input(name: str) -> None:
-    small = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
+    small: dict[str, Any] = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
     model: Any = create_model(name, gate_bias=-1.0, **small).eval()
     x = torch.randn(2, *model.input_shape)
     whole = model(x)
@@ -152,9 +152,9 @@ def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> N
     ("name", "overrides", "words"),
     [
         ("higway-a", {}, "unknown model 'higway-a'; did you mean 'highway-a'?"),
-        ("highway-mlp", {"dept": 3}, "unknown key in highway-mlp 'dept'; did you mean 'depth'?"),
+        ("highway-mlp", {"dept": 3}, "highway-mlp: unknown setting 'dept'; did you mean 'depth'?"),
         ("highway-mlp", {"depth": -5}, "depth must be at least 2 (a plain layer, then highway layers), got -5"),
-        ("highway-mlp", {"depth": "ten"}, "highway-mlp.depth: expected int, got str 'ten'"),
+        ("highway-mlp", {"depth": "ten"}, "highway-mlp: depth: expected int, got str 'ten'"),
         ("highway-mlp", {"width": 0}, "must be at least 1, got 0"),
         ("highway-mlp", {"activation": "rleu"}, "did you mean 'relu'?"),
         ("highway-mnist-16", {"input_shape": (1, 4, 4)}, "too small for this network"),
@@ -173,7 +173,7 @@ def test_wrong_inputs_are_shown_beside_right_ones() -> None:
     model = create_model("highway-mnist-16")
     with pytest.raises(UserError, match=re.escape("(batch, 1, 28, 28), got (5, 3, 32, 32)")):
         model(torch.zeros(5, 3, 32, 32))
-    with pytest.raises(UserError, match="cannot close layer 8: highway layers are numbered 0 to 7"):
+    with pytest.raises(UserError, match="cannot close layer 8: the highway layers are numbered 0 to 7"):
         model(torch.zeros(1, 1, 28, 28), closed={8})
     with pytest.raises(UserError, match="no highway layers"):
         create_model("plain-mlp", depth=3)(torch.zeros(1, 1, 28, 28), closed={0})
@@ -194,3 +194,27 @@ def test_counting_leaves_every_module_in_its_mode() -> None:
     model.stack.eval()  # type: ignore[union-attr]
     multiply_adds(model)
     assert [model.training, model.stack.training, model.classifier.training] == [True, False, True]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["highway-mlp", "plain-mlp"])
+def test_fully_connected_networks_take_flat_samples_too(name: str) -> None:
+    model: Any = create_model(name, depth=3, width=5, input_shape=(2, 3, 4))
+    x = torch.randn(7, 2, 3, 4)
+    assert torch.equal(model(x.flatten(1)), model(x))
+    y = torch.zeros(7, dtype=torch.long)
+    assert torch.equal(model.backward_cross_entropy(x.flatten(1), y, 1.0)[1], model(x))
+    with pytest.raises(UserError, match=re.escape("x of shape (batch, 2, 3, 4) or (batch, 24), got (7, 25)")):
+        model(torch.zeros(7, 25))
+    with pytest.raises(UserError, match=re.escape("x of shape (batch, 24), got (24,)")):
+        create_model(name, depth=3, width=5, input_shape=(24,))(torch.zeros(24))
+
+
+def test_the_trace_of_a_network_leads_to_its_logits() -> None:
+    model: Any = create_model("highway-mlp", depth=4, width=5, gate_bias=-1.0)
+    x = torch.randn(3, 784)
+    torch.testing.assert_close(model.classifier(model.trace(x, closed={1})[-1].y), model(x, closed={1}))
+    assert create_model("plain-mlp", depth=4).trace(x) == ()
+    conv: Any = create_model("highway-mnist-16").eval()
+    images = torch.randn(2, 1, 28, 28)
+    last = nn.Sequential(*list(conv.layers)[-2:])(conv.trace(images)[-1].y)
+    torch.testing.assert_close(conv.classifier(last.flatten(1)), conv(images))

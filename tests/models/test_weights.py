@@ -87,10 +87,10 @@ def test_a_config_that_cannot_be_right_is_refused(saved: Path) -> None:
     for change, words in (
         ({"architecture": "MLPConfg"}, "did you mean 'MLPConfig'?"),
         ({"architecture": []}, "unknown architecture"),
-        ({"config": config["config"] | {"depht": 3}}, "unknown key"),
+        ({"config": config["config"] | {"depht": 3}}, "unknown setting"),
         ({"config": config["config"] | {"depth": None}}, "depth: expected int"),
         ({"config": {}}, "missing 'kind'"),
-        ({"config": 3}, "expected a table of keys"),
+        ({"config": 3}, "expected a table of settings"),
         ({"format": 99}, "another version"),
     ):
         (saved / "config.json").write_text(json.dumps(config | change))

@@ -12,6 +12,7 @@ from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.errors import UserError
+from verydeep.models import create_model
 from verydeep.nn import (
     Highway,
     HighwayConv1d,
@@ -23,6 +24,7 @@ from verydeep.nn import (
     Maxout,
     PlainStack,
     RecurrentHighway,
+    suggest_gate_bias,
 )
 
 Make = Callable[..., nn.Module]
@@ -231,7 +233,9 @@ def test_images_without_a_batch_are_taken_too() -> None:
         (lambda: HighwayLinear(5)(torch.zeros(2, 4)), "width 5 got x of shape (2, 4)"),
         (lambda: HighwayLinear(0), "width of at least 1, got 0"),
         (lambda: HighwayLinear(5, "tnah"), "did you mean 'tanh'?"),
-        (lambda: HighwayLinear(5, 3), "name or a callable, got 3"),  # type: ignore[arg-type]
+        (lambda: HighwayLinear(5, 3), "HighwayLinear(5, out_width=3)"),  # type: ignore[arg-type]
+        (lambda: HighwayConv2d(5, 6, 3), "write HighwayConv2d(5, 3, out_channels=6)"),  # type: ignore[arg-type]
+        (lambda: HighwayStack(5, 3, 2), "name or a callable, got 2"),  # type: ignore[arg-type]
         (lambda: HighwayLinear(5, carry="free"), "unknown carry 'free'; known: coupled, independent"),  # type: ignore[arg-type]
         (lambda: HighwayLinear(5, init="he"), "unknown initialisation 'he'"),
         (lambda: HighwayConv2d(3, 2), "kernel_size must be odd"),
@@ -242,9 +246,9 @@ def test_images_without_a_batch_are_taken_too() -> None:
         (lambda: HighwayStack(5, 3)(torch.zeros(2, 4)), "last dimension must be 5"),
         (
             lambda: HighwayStack(5, 3)(torch.zeros(2, 5), closed={3}),
-            "cannot close layer 3: the layers are numbered 0",
+            "cannot close layer 3: the highway layers are numbered 0 to 2",
         ),
-        (lambda: PlainStack(5, 3)(torch.zeros(2, 5), closed={-1}), "cannot close layer -1"),
+        (lambda: PlainStack(5, 3)(torch.zeros(2, 5), closed={0}), "this PlainStack has no highway layers"),
         (lambda: Maxout(3)(torch.zeros(2, 4)), "multiple of 3"),
         (lambda: Maxout(0), "at least 1 piece"),
     ],
@@ -254,3 +258,64 @@ def test_bad_input_gets_one_clear_line(call: Callable[[], object], words: str) -
         call()
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+CLOSABLE: dict[str, tuple[Callable[[], Any], tuple[int, ...], int]] = {
+    "HighwayStack": (lambda: HighwayStack(4, 3), (2, 4), 3),
+    "independent": (lambda: HighwayStack(4, 3, carry="independent", backend="reference"), (2, 4), 3),
+    "LSTMHighway": (lambda: LSTMHighway(4, 3), (2, 4), 3),
+    "RecurrentHighway": (lambda: RecurrentHighway(4, 4, 3), (5, 2, 4), 3),
+    "MLP": (lambda: create_model("highway-mlp", depth=4, width=4, input_shape=(6,)), (2, 6), 3),
+    "ConvNet": (lambda: create_model("highway-mnist-16").eval(), (2, 1, 28, 28), 8),
+    "ResidualNet": (lambda: create_model("highway-110", blocks=1).eval(), (2, 3, 32, 32), 3),
+}
+closable = pytest.mark.parametrize("name", CLOSABLE)
+
+
+@closable
+def test_closed_layers_carry_everywhere_and_traces_show_it_without_gradients(name: str) -> None:
+    make, shape, depth = CLOSABLE[name]
+    model, x = make(), torch.randn(shape)
+    trace = model.trace(x, closed={1})
+    rows = trace if isinstance(trace, tuple) and not hasattr(trace, "t") else [*zip(*trace, strict=True)]
+    assert len(rows) == depth
+    for layer, (h, t, c, y) in enumerate(rows):
+        assert h.shape == y.shape
+        assert not any(value.requires_grad for value in (h, t, c, y))
+        assert bool(t.any()) == (layer != 1)
+        if layer == 1:
+            assert not h.any()
+            assert (c == 1).all()
+    same_shape = rows[1][3].shape == rows[0][3].shape  # the first of a wider stage carries x-hat
+    assert not same_shape or torch.equal(rows[1][3], rows[0][3])
+
+
+@closable
+@pytest.mark.parametrize("method", ["forward", "trace"])
+def test_closing_what_does_not_exist_is_the_same_error_everywhere(name: str, method: str) -> None:
+    make, shape, depth = CLOSABLE[name]
+    call, x = getattr(make(), method), torch.zeros(shape)
+    for wrong in (depth, -1):
+        with pytest.raises(UserError, match=f"cannot close layer {wrong}: the highway layers are numbered 0 to"):
+            call(x, closed=[0, wrong])
+    for wrong_type in (1, True, "1"):
+        with pytest.raises(UserError, match="closed must be a set of layer numbers, counted from 0"):
+            call(x, closed=wrong_type)
+
+
+@single
+@pytest.mark.parametrize("wrong", [{0}, 1, ()])
+def test_a_single_layer_is_closed_by_true_or_false(kind: str, wrong: Any) -> None:
+    layer, x = make(kind)
+    for call in (layer, layer.trace):
+        with pytest.raises(UserError, match="closed must be True or False for a single layer"):
+            call(x, closed=wrong)
+    assert not any(value.requires_grad for value in layer.trace(x))
+
+
+def test_the_default_gate_bias_of_a_stack_follows_its_depth() -> None:
+    for depth in (1, 10, 1000):
+        for kind in (HighwayStack, LSTMHighway):
+            assert kind(3, depth).gate_bias.unique().item() == pytest.approx(suggest_gate_bias(depth, "linear"))
+    assert HighwayStack(3, 1000, gate_bias=-2.0).initial_gate_bias == -2.0
+    assert (HighwayStack(2, 1000, carry="independent").bias[:, 4:] > 6).all()  # the carry gates start open

@@ -67,7 +67,7 @@ def test_closing_layers_equals_leaving_them_out(closed: set[int]) -> None:
     assert {n for n in range(6) if not trace.t[n].any()} == closed
 
 
-@stacks
+@pytest.mark.parametrize("kind", [HighwayStack, LSTMHighway])
 def test_closing_changes_nothing_for_later_calls(kind: Any) -> None:
     stack = kind(4, 3)
     x = torch.randn(2, 4)

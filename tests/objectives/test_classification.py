@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from verydeep.errors import UserError
-from verydeep.objectives import Classification, evaluate
+from verydeep.objectives import Classification, evaluate_batches
 
 LOGITS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 1.0, 3.0], [5.0, 0.0, 0.0]], dtype=torch.float64)
 Y = torch.tensor([0, 1, 0])
@@ -27,7 +27,7 @@ def test_only_the_training_loss_is_smoothed() -> None:
 def test_a_split_is_measured_as_one_batch_is() -> None:
     objective, seen = Classification(), list[int]()
     batches = [(LOGITS[:2].float(), Y[:2]), (LOGITS[2:].float(), Y[2:])]
-    totals = evaluate(lambda x: x, batches, objective, observe=lambda _logits, y: seen.append(len(y)))
+    totals = evaluate_batches(lambda x: x, batches, objective, observe=lambda _logits, y: seen.append(len(y)))
     assert totals.samples == 3
     assert totals.accuracy == pytest.approx(2 / 3)
     assert totals.error == 1 / 3
@@ -43,4 +43,4 @@ def test_a_split_is_measured_as_one_batch_is() -> None:
 )  # fmt: skip
 def test_targets_that_are_no_classes_are_refused(y: torch.Tensor, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        evaluate(lambda x: x, [(LOGITS, y)], Classification())
+        evaluate_batches(lambda x: x, [(LOGITS, y)], Classification())

@@ -1,5 +1,6 @@
 """Muon: its updates against the polynomial on singular values, what it makes orthogonal and what not."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ import torch
 from hypothesis import given, strategies as st
 from torch import Tensor, nn
 
+from verydeep.errors import UserError
 from verydeep.nn import HighwayConv2d, HighwayLinear, HighwayStack, LSTMHighway, PlainStack, RecurrentHighway
-from verydeep.optim import Muon
+from verydeep.optim import Muon, muon_groups
 from verydeep.optim._muon import orthogonal
 from verydeep.training import OptimConfig
 from verydeep.training.step._optimiser import make_optimiser
@@ -167,3 +169,101 @@ def test_plain_parameters_are_accepted_and_only_matrices_are_made_orthogonal() -
     assert model.weight.grad is not None
     torch.testing.assert_close(weight, by_singular_values(model.weight.grad))
     torch.testing.assert_close(bias, model.bias.grad)
+
+
+def stack_and_optimiser() -> tuple[HighwayStack, Muon]:
+    stack = HighwayStack(4, 3, dtype=torch.float64)
+    return stack, Muon(muon_groups(stack), lr=0.1, nesterov=True, weight_decay=0.1)
+
+
+def test_the_groups_of_a_model_are_those_of_the_settings_without_the_settings() -> None:
+    model = nn.Sequential(HighwayStack(4, 2), nn.Embedding(5, 4))
+    model.classifier = nn.Linear(4, 2)
+    optimiser = Muon(muon_groups(model), lr=0.1, weight_decay=0.3)
+    found = [(g["name"], len(g["params"]), g["orthogonal"], g["lr"], g["weight_decay"]) for g in optimiser.param_groups]
+    assert found == [
+        ("weights", 1, True, 0.1, 0.3),
+        ("weights", 1, False, 0.1, 0.3),
+        ("biases", 2, False, 0.1, 0.0),
+        ("classifier", 1, False, 0.1, 0.3),
+    ]
+    assert all("shapes" not in group for group in optimiser.state_dict()["param_groups"])
+
+
+@pytest.mark.parametrize("way", ["state_dict", "deepcopy"])
+def test_a_stored_or_copied_optimiser_goes_on_as_the_original(way: str) -> None:
+    stack, optimiser = stack_and_optimiser()
+    gradients(stack, 0)
+    optimiser.step()
+    other, later = copy.deepcopy((stack, optimiser))
+    if way == "state_dict":
+        later = Muon(muon_groups(other), lr=0.7)
+        later.load_state_dict(copy.deepcopy(optimiser.state_dict()))
+    for model, muon in ((stack, optimiser), (other, later)):
+        gradients(model, 1)
+        muon.step()
+    assert torch.equal(stack.weight, other.weight)
+    assert torch.equal(stack.bias, other.bias)
+
+
+def test_closures_schedules_and_zero_grad_work_as_in_other_optimisers() -> None:
+    stack, optimiser = stack_and_optimiser()
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, step_size=1, gamma=0.5)
+    x = torch.randn(8, 4, dtype=torch.float64)
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        loss: Tensor = (stack(x) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    first = optimiser.step(closure)
+    schedule.step()
+    assert [group["lr"] for group in optimiser.param_groups] == [0.05, 0.05]
+    assert optimiser.step(closure) < first
+    optimiser.zero_grad()
+    assert stack.weight.grad is None
+
+
+def test_parameters_can_be_plain_tensors_and_be_added_later() -> None:
+    tensors = [torch.zeros(3, 2, requires_grad=True), torch.zeros(3, requires_grad=True)]
+    optimiser = Muon(tensors[:1], lr=1.0)
+    optimiser.add_param_group({"params": tensors[1:], "lr": 0.5})
+    for tensor in tensors:
+        tensor.grad = torch.ones_like(tensor)
+    optimiser.step()
+    assert torch.equal(tensors[1], torch.full((3,), -0.5))
+    assert torch.linalg.svdvals(tensors[0].detach())[0] > 0.5
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("shape", [(6, 6), (12, 5), (5, 12)])
+def test_matrices_learn_as_in_torchs_muon_but_for_its_bfloat16(shape: tuple[int, int], nesterov: bool) -> None:
+    ours = torch.randn(shape, requires_grad=True)
+    theirs = ours.detach().clone().requires_grad_()
+    settings = {"lr": 0.1, "momentum": 0.8, "nesterov": nesterov, "weight_decay": 0.2}
+    optimisers: list[Any] = [Muon([ours], **settings), torch.optim.Muon([theirs], **settings)]  # type: ignore[arg-type]
+    before = ours.detach().clone()
+    for _ in range(5):
+        ours.grad = theirs.grad = torch.randn(shape)
+        for optimiser in optimisers:
+            optimiser.step()
+    difference = (ours - theirs).norm() / (ours - before).norm()
+    assert 0 < difference < 0.02  # bfloat16 has eight bits
+
+
+def test_one_by_one_filters_are_matrices() -> None:
+    layer = nn.Conv2d(4, 3, 1, bias=False).double()
+    before = layer.weight.detach().clone()
+    gradients(layer, 0)
+    Muon(layer.parameters(), lr=1.0).step()
+    assert layer.weight.grad is not None
+    move = by_singular_values(layer.weight.grad.view(3, 4))
+    torch.testing.assert_close((before - layer.weight.detach()).view(3, 4), move)
+
+
+@pytest.mark.parametrize("setting", ["lr", "momentum", "weight_decay"])
+def test_negative_settings_are_refused(setting: str) -> None:
+    settings: dict[str, Any] = {setting: -1}
+    with pytest.raises(UserError, match=f"{setting} must be at least 0, got -1"):
+        Muon([torch.zeros(2, 2, requires_grad=True)], **settings)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from verydeep.paper import (
 )
 from verydeep.training import EpochMetrics, Run
 
+RESULTS = Path(__file__).parents[2] / "results" / "fig1"
 SMALL = Protocol((HalvingStage(1, 6), HalvingStage(3, 3), HalvingStage(5, 1)), "digits")
 HIGHWAY, PLAIN = Fig1Network("highway", 10), Fig1Network("plain", 10)
 
@@ -52,6 +54,21 @@ def filled(folder: Path, network: Fig1Network, trials: list[Fig1Trial], protocol
 
 
 FIRST = [trial(number, [loss]) for number, loss in enumerate([0.5, 0.1, 0.9, 0.3, 0.2])]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_the_recorded_trials_have_the_settings_that_the_configurations_draw(network: Fig1Network) -> None:
+    """If not, the recorded results are those of another study."""
+    recorded = Fig1Results(RESULTS, network, HALVING)
+    assert len(recorded.trials) == HALVING.settings
+    for number, recorded_trial in recorded.trials.items():
+        assert recorded_trial.settings == settings_of(network, number)
+
+
+def test_the_configurations_say_what_the_last_stage_does() -> None:
+    for network in NETWORKS:
+        assert (network.search.train.epochs, network.search.options.trials) == (HALVING.epochs, HALVING.settings)
+        assert (network.search.metric, network.search.train.model.depth) == ("train_loss", network.depth)
 
 
 def test_every_network_has_the_papers_number_of_parameters(tmp_path: Path) -> None:
@@ -263,3 +280,12 @@ def test_a_study_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
     del head["config"]["label_smoothing"]
     results.file.write_text(json.dumps(head) + "\n" + "".join(rest))
     assert set(Fig1Results(tmp_path, HIGHWAY, HALVING).trials) == {0}
+
+
+def test_the_page_is_what_the_recorded_trials_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it is not: verydeep reproduce fig1 --minutes 0. The functional ANOVA is left out: it takes seconds."""
+    monkeypatch.setattr("verydeep.paper.fig1._page.influences", lambda *_: [])
+    recorded = [Fig1Results(RESULTS, network, HALVING) for network in NETWORKS]
+    pages = ((RESULTS / "fig1.md").read_text(), fig1_page(recorded, HALVING))
+    committed, written = (re.sub("## Which settings matter\n.*?\n##", "##", page, flags=re.S) for page in pages)
+    assert committed == written

@@ -217,7 +217,7 @@ def test_a_misspelt_command_and_a_search_that_is_trained_are_told_apart(
     assert main(["search", "sho", "runs/any"]) == 2
     assert "did you mean 'show'?" in one_line(capsys)
     assert main(["train", str(write())]) == 2
-    assert "use: verydeep search" in one_line(capsys)
+    assert "it is for a search (verydeep search)" in one_line(capsys)
     assert main(["search", str(write(more="halving = 3"))]) == 2
     assert "expected a table, got int" in one_line(capsys)
 

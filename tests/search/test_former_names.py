@@ -100,5 +100,5 @@ def test_a_study_that_was_stored_under_former_names_goes_on(files: tuple[Path, P
 def test_both_names_at_once_are_refused(files: tuple[Path, Path]) -> None:
     new, _ = files
     new.write_text(new.read_text() + "average = { low = 0.5, high = 2.0 }\n")
-    with pytest.raises(UserError, match=r"unknown field in search\.space 'average'"):
+    with pytest.raises(UserError, match=r"search\.space: unknown setting 'average'"):
         read_search(new)

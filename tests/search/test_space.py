@@ -86,7 +86,7 @@ def test_the_file_gives_the_space_and_the_rest_is_an_ordinary_configuration(writ
 BAD = [
     ("", "[search.space] is missing or empty"),
     ("[search]", "nothing to search"),
-    ("[serach.space]\noptim.lr = {low = 0.1, high = 1.0}", "did you mean 'search'?"),
+    ("[serach.space]\noptim.lr = {low = 0.1, high = 1.0}", "did you mean [search]?"),
     ("[search.space]", "nothing to search"),
     ("[search.space]\noptim.lrr = {low = 0.1, high = 1.0}", "did you mean 'optim.lr'?"),
     ("[search.space]\noptim.lr = {low = 1.0, high = 0.1}", "low = 1.0 must be less than high = 0.1"),

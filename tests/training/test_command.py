@@ -44,11 +44,11 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("epoch = 3", "unknown key in {file} 'epoch'; did you mean 'epochs'?"),
-        ("optim = {lrr = 3}", "unknown key in {file}.optim 'lrr'; did you mean 'lr'?"),
-        ("[schedul]\nfactor = 1", "unknown key in {file} 'schedul'; did you mean 'schedule'?"),
-        ("epochs = 'ten'", "{file}.epochs: expected int, got str 'ten'"),
-        ("schedule = {name = 'cosin'}", "{file}.schedule.name: expected 'constant' or"),
+        ("epoch = 3", "{file}: unknown setting 'epoch'; did you mean 'epochs'?"),
+        ("optim = {lrr = 3}", "{file}: unknown setting 'lrr' in [optim]; did you mean 'lr'?"),
+        ("[schedul]\nfactor = 1", "{file}: unknown table 'schedul'; did you mean [schedule]?"),
+        ("epochs = 'ten'", "{file}: epochs: expected int, got str 'ten'"),
+        ("schedule = {name = 'cosin'}", "{file}: schedule.name: expected 'constant' or"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
         ("batch_size = -1", "batch_size must be at least 1, got -1"),
         ("threads = 0", "threads must be from 1 to 1024, got 0"),
@@ -89,7 +89,7 @@ def test_a_wrong_file_is_refused_in_one_line(
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", str(tmp_path / "no.toml")]) == 2
-    assert f"cannot read {tmp_path / 'no.toml'}: No such file" in one_line(capsys)
+    assert f"there is no configuration '{tmp_path / 'no.toml'}'" in one_line(capsys)
 
 
 def test_a_mistyped_option_names_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +185,7 @@ def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.Captur
     ("change", "words"),
     [
         (lambda saved: saved | {"format": 99}, "another version"),
-        (lambda saved: saved | {"training": saved["training"] | {"warp": 1}}, "unknown key in"),
+        (lambda saved: saved | {"training": saved["training"] | {"warp": 1}}, "unknown setting"),
         (lambda saved: {}, "another version"),
         (lambda saved: [], "expected a JSON table of keys"),
     ],

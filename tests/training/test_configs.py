@@ -1,5 +1,7 @@
 """The shipped configurations: each can be trained, and says what its source says."""
 
+import json
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -7,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from verydeep.config import config_folder, find_config, list_configs, read_settings, to_dict
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
+from verydeep.search import dotted, read_search
 from verydeep.training import TrainConfig, make_model, read_config
 from verydeep.training.step._optimiser import make_optimiser
 
@@ -136,6 +140,47 @@ def test_deeper_highways_start_with_gates_more_shut(depth: int) -> None:
         assert create_model("highway-mlp", **config.model.overrides()).config.width == 50
 
 
-def test_a_configuration_is_plain_toml() -> None:
-    for path in FILES:
-        assert tomllib.loads(path.read_text())["data"]["source"] in SHAPES
+RECORDED = Path(__file__).parent / "configs.json"
+
+
+def resolved(name: str) -> dict[str, Any]:
+    """The settings of a configuration and of the files it extends that differ from the defaults."""
+    search = "search" in name or name.startswith("fig1/")
+    values = dotted(read_search(name).as_dict() if search else to_dict(read_config(name)))
+    defaults = dotted(to_dict(TrainConfig()))
+    return {key: value for key, value in values.items() if key not in defaults or defaults[key] != value}
+
+
+def test_every_configuration_has_the_settings_it_was_recorded_with() -> None:
+    """A change to a file that others extend shows here in all of them.
+
+    If it is meant, record the settings again: python tests/training/test_configs.py
+    """
+    assert {name: resolved(name) for name in list_configs()} == json.loads(RECORDED.read_text())
+
+
+def test_configurations_extend_only_what_is_installed_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel has the folder under another name, without the repository around it."""
+    before = {name: resolved(name) for name in list_configs()}
+    shutil.copytree(FOLDER, tmp_path / "_configs")
+    monkeypatch.setattr("verydeep.config._read._CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.setattr("verydeep.config._read._INSTALLED", tmp_path / "_configs")
+    assert config_folder() == tmp_path / "_configs"
+    assert find_config("fast/highway-a").is_relative_to(tmp_path)
+    assert {name: resolved(name) for name in list_configs()} == before
+
+
+def test_a_file_holds_only_what_differs_from_the_one_it_extends() -> None:
+    for path in FOLDER.rglob("*.toml"):
+        own = tomllib.loads(path.read_text())
+        if (other := own.pop("extends", None)) is not None:
+            base, mine = dotted(read_settings(path.parent / other)), dotted(own)
+            assert mine, path
+            assert not {key for key, value in mine.items() if base.get(key) == value}, path
+
+
+if __name__ == "__main__":
+    lines = (f" {json.dumps(name)}: {json.dumps(resolved(name))}" for name in list_configs())
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -2,6 +2,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -58,7 +59,7 @@ def test_the_file_says_which_classes_there_are_and_how_to_prepare_samples(digits
         ("highway-19-nin", {}),
     ],
 )
-def test_every_kind_of_network_is_exported(tmp_path: Path, name: str, overrides: dict[str, int | str]) -> None:
+def test_every_kind_of_network_is_exported(tmp_path: Path, name: str, overrides: dict[str, Any]) -> None:
     model = create_model(name, **overrides)
     check = export_onnx(model, torch.randn(5, *model.input_shape), tmp_path / "net.onnx")
     assert check.difference <= 1e-5

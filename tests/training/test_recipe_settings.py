@@ -41,7 +41,7 @@ def test_rates_that_cannot_be_are_refused(factor: float) -> None:
     ("options", "words"),
     [(["--label-smoothing", "1"], "label_smoothing must be at least 0 and less than 1"),
      (["--ema-half-life", "0"], "ema_half_life must be more than 0 epochs"),
-     (["--model.dropout", "0.5"], "unknown key in highway-mlp 'dropout'")],
+     (["--model.dropout", "0.5"], " setting 'dropout'")],
 )  # fmt: skip
 def test_settings_that_cannot_be_get_one_line(
     options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

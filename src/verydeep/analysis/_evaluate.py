@@ -9,7 +9,7 @@ from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, 
 from verydeep.analysis._results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
-from verydeep.objectives import Classification, Totals, evaluate
+from verydeep.objectives import Classification, Totals, evaluate_batches
 
 _BATCH = 500
 
@@ -41,7 +41,8 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
         return copied(x.clone())  # type: ignore[no-any-return]  # it may change x in place
 
     device = device_of(copied)
-    totals = evaluate(forward, iterate(as_batched(data, model), _BATCH, device), Classification(), device=device)
+    batches = iterate(as_batched(data, model), _BATCH, device)
+    totals = evaluate_batches(forward, batches, Classification(), device=device)
     if totals.samples == 0:
         raise UserError(NO_SAMPLES)
     return Score(totals.loss, totals.error)
@@ -50,4 +51,4 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
 def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> Totals:
     """Measure a model with some layers closed."""
     forward = partial(subject.model.run, ForwardMode(closed))
-    return evaluate(forward, subject.batches(), Classification(), device=subject.device)
+    return evaluate_batches(forward, subject.batches(), Classification(), device=subject.device)

@@ -1,7 +1,7 @@
 """Speed of our networks against eager PyTorch, torch.compile and JAX on this machine.
 
 `bench_tasks` lists what to measure; `run_bench` measures whatever a folder of results lacks, in processes pinned to as
-many cores as each task has threads. `load_results` reads the results back and `bench_table` writes them as Markdown.
+many cores as each task has threads. `load_results` reads the results back and `bench_page` writes them as Markdown.
 """
 
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.bench._child import matmul_peak as matmul_peak
+    from verydeep.bench._page import bench_page, bench_table as bench_table
     from verydeep.bench._run import load_results, run_bench
-    from verydeep.bench._table import bench_table
     from verydeep.bench._tasks import (
         BenchTask,
         Case as Case,
@@ -22,4 +22,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
-__all__ = ["BenchTask", "bench_table", "bench_tasks", "load_results", "run_bench"]
+__all__ = ["BenchTask", "bench_page", "bench_tasks", "load_results", "run_bench"]

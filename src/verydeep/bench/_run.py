@@ -21,12 +21,24 @@ from verydeep.training import environment
 _CHILD = "import os; {pin}; from verydeep.bench._child import main; main()"
 
 
-def run_bench(tasks: list[BenchTask], folder: Path) -> Iterator[BenchTask]:
-    """Measure the tasks that have no result in the folder; yields each task once its result is there.
+def run_bench(tasks: list[BenchTask], folder: str | Path) -> Iterator[BenchTask]:
+    """Measure the tasks that have no result yet.
 
     Results of another machine or of other versions are measured again.
+
+    Args:
+        tasks: What to measure, such as `bench_tasks(quick=True)`.
+        folder: The folder of the results, a JSON file per task.
+
+    Yields:
+        Each task, once its result is in the folder.
+
+    Example:
+        >>> from verydeep.bench import bench_tasks, run_bench
+        >>> for task in run_bench(bench_tasks(quick=True), "bench"):  # doctest: +SKIP
+        ...     print(task.name)
     """
-    pending = []
+    folder, pending = Path(folder), []
     for task in tasks:
         if _is_done(folder / f"{task.name}.json", task):
             yield task
@@ -45,9 +57,22 @@ def run_bench(tasks: list[BenchTask], folder: Path) -> Iterator[BenchTask]:
                     yield task
 
 
-def load_results(tasks: list[BenchTask], folder: Path) -> dict[str, dict[str, Any]]:
-    """The results that are in the folder, by task name."""
-    paths = {task.name: folder / f"{task.name}.json" for task in tasks}
+def load_results(tasks: list[BenchTask], folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Read the results that are there.
+
+    Args:
+        tasks: The tasks whose results are read.
+        folder: The folder of the results.
+
+    Returns:
+        The results by task name; tasks that have not been measured are missing.
+
+    Example:
+        >>> from verydeep.bench import bench_tasks, load_results
+        >>> load_results(bench_tasks(quick=True), "bench")
+        {}
+    """
+    paths = {task.name: Path(folder) / f"{task.name}.json" for task in tasks}
     return {name: read_json(path) for name, path in paths.items() if path.exists()}
 
 

@@ -58,6 +58,11 @@ class BenchTask:
         message: What to measure, sent to the measuring process.
         fresh_process: Whether it needs a process of its own, because it measures memory or a first call.
         kernel_cache: Whether kernels compiled by an earlier process are available; None uses the user's cache.
+
+    Example:
+        >>> from verydeep.bench import BenchTask
+        >>> BenchTask("peak-t1", threads=1, message={"task": "peak", "seconds": 0.5}).name
+        'peak-t1'
     """
 
     name: str
@@ -68,7 +73,17 @@ class BenchTask:
 
 
 def bench_tasks(quick: bool, compile: bool = True) -> list[BenchTask]:
-    """Everything to measure, sorted by number of threads."""
+    """List everything to measure, sorted by number of threads.
+
+    Args:
+        quick: List only what takes a minute or two; the full list takes an hour.
+        compile: Include torch.compile, which needs a C++ compiler.
+
+    Example:
+        >>> from verydeep.bench import bench_tasks
+        >>> [task.name for task in bench_tasks(quick=True)][:3]
+        ['peak-t1', 'first-call-uncached', 'first-call-cached']
+    """
     seconds, rounds = (1.5, 5) if quick else (6.0, 15)
     cores = available_cores()
     tasks = [BenchTask(f"peak-t{n}", n, {"task": "peak", "seconds": 0.5}) for n in (1, 2)]

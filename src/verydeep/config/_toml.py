@@ -6,7 +6,20 @@ from typing import Any
 
 
 def to_toml(values: dict[str, Any]) -> str:
-    """Convert a dictionary to a TOML document; keys with the value None are left out, since TOML has no null."""
+    """Convert a dictionary to a TOML document.
+
+    Args:
+        values: Tables, lists and scalars. Keys with the value None are left out, since TOML has no null.
+
+    Example:
+        >>> from verydeep.config import to_toml
+        >>> print(to_toml({"epochs": 3, "optim": {"lr": 0.1, "clip": None}}))
+        epochs = 3
+        <BLANKLINE>
+        [optim]
+        lr = 0.1
+        <BLANKLINE>
+    """
     lines = [f"{_key(key)} = {_scalar(value)}" for key, value in values.items() if _is_plain(value)]
     for key, value in values.items():
         if isinstance(value, dict):

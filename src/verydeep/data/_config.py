@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from verydeep.config import explains_unknown
 from verydeep.data._augment import Augment
 from verydeep.errors import UserError
 
 Preprocess = Literal["paper", "scale", "contrast", "standardise", "none"]
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class DataConfig:
     """Which data to use, how to split it, and how to prepare it.

@@ -30,6 +30,11 @@ class OnnxCheck:
         batches: The batch sizes they were compared in.
         difference: Largest difference of any logit, divided by the largest logit if that is above 1.
         size: Size of the file in bytes.
+
+    Example:
+        >>> from verydeep.interop import OnnxCheck
+        >>> OnnxCheck(samples=100, batches=(1, 7, 100), difference=2e-7, size=40_000).difference < 1e-5
+        True
     """
 
     samples: int
@@ -38,14 +43,31 @@ class OnnxCheck:
     size: int
 
 
-def export_onnx(model: Network, x: Tensor, path: Path, metadata: Mapping[str, str] | None = None) -> OnnxCheck:
-    """Write a network with input `x` and output `logits` for batches of any size, if ONNX Runtime agrees with PyTorch.
+def export_onnx(model: Network, x: Tensor, path: str | Path, metadata: Mapping[str, str] | None = None) -> OnnxCheck:
+    """Write a network as an ONNX file, if ONNX Runtime gives the same answers as PyTorch.
+
+    The file has the input `x` and the output `logits`, for batches of any size. Needs the extra `verydeep[onnx]`.
 
     Args:
         model: The network; it is moved to the CPU and stays in evaluation mode.
         x: Samples to compare on, preprocessed as the network expects.
         path: The file; an existing file is kept if the export or the comparison fails.
         metadata: Text to store in the file.
+
+    Returns:
+        How the exported network compares with the original.
+
+    Raises:
+        UserError: A package is missing, or the answers differ by more than 1e-5.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.interop import export_onnx
+        >>> from verydeep.models import create_model
+        >>> model = create_model("highway-mlp", depth=5)
+        >>> check = export_onnx(model, torch.rand(10, 1, 28, 28), "model.onnx")  # doctest: +SKIP
+        >>> check.samples, check.batches  # doctest: +SKIP
+        (10, (1, 7, 10))
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -58,7 +80,7 @@ def export_onnx(model: Network, x: Tensor, path: Path, metadata: Mapping[str, st
         raise UserError(
             f"{path} was not written: onnxruntime differs from PyTorch by {difference:.1e}, more than {TOLERANCE}"
         )
-    write_atomic(path, data)
+    write_atomic(Path(path), data)
     return OnnxCheck(len(x), sizes, difference, len(data))
 
 

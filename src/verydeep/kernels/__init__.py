@@ -28,6 +28,7 @@ from verydeep.kernels.runtime._eligibility import (
     can_set_gradients,
     check_backend,
     has_hooks,
+    has_own_hooks,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "can_set_gradients",
     "check_backend",
     "has_hooks",
+    "has_own_hooks",
     "highway_conv",
     "highway_gate",
     "open_layers",

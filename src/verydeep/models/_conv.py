@@ -5,22 +5,43 @@ from collections import Counter
 from collections.abc import Collection
 from functools import partial
 from itertools import count
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
-from verydeep.models._network import Network
+from verydeep.models._network import Network, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
-from verydeep.nn import HighwayConv2d, Maxout, init_weight, run_steps
+from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_steps
 
 
 class ConvNet(Network):
-    """A convolutional network, built from a `ConvConfig`. Layers are numbered: conv1, highway2, ... dense10."""
+    """A convolutional network, built from a `ConvConfig`. Layers are named and numbered: conv1, highway2, ... dense10.
 
-    def __init__(self, config: ConvConfig) -> None:
+    Args:
+        config: The description of the network.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import Conv, ConvConfig, ConvNet, Highways, Pool
+        >>> layers = (Conv(8), Highways((3, 3)), Pool(2), Conv(16), Highways((3,)), Pool())
+        >>> model = ConvNet(ConvConfig(layers, input_shape=(3, 16, 16), classes=5))
+        >>> model(torch.randn(2, 3, 16, 16), closed={1}).shape
+        torch.Size([2, 5])
+        >>> [tuple(trace.t.shape) for trace in model.trace(torch.randn(2, 3, 16, 16))]
+        [(2, 8, 16, 16), (2, 8, 16, 16), (2, 16, 8, 8)]
+    """
+
+    def __init__(
+        self, config: ConvConfig, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         self.config = config
-        build = _Builder(config)
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        build = _Builder(config, factory)
         self.layers = nn.Sequential()
         for layer in config.layers:
             for name, module in build.modules(layer):
@@ -28,15 +49,11 @@ class ConvNet(Network):
         self.recompute = False
         self.classifier = None
         if config.classifier_std is not None:
-            self.classifier = nn.Linear(math.prod(build.shape), config.classes)
+            self.classifier = nn.Linear(math.prod(build.shape), config.classes, **factory)
             nn.init.normal_(self.classifier.weight, 0, config.classifier_std)
             nn.init.zeros_(self.classifier.bias)
         elif math.prod(build.shape) != config.classes:
             raise UserError(f"without a classifier the layers must end in {config.classes} values, not {build.shape}")
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.config.input_shape  # type: ignore[no-any-return]
 
     @property
     def highway_depth(self) -> int:
@@ -44,6 +61,10 @@ class ConvNet(Network):
 
     def checkpoint_activations(self) -> None:
         self.recompute = True
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
+        self._check(x, closed)
+        return trace_layers(self.layers, x, closed)
 
     def features(self, x: Tensor, layer: str) -> Tensor:
         """The feature maps after the layer of this name and its activation."""
@@ -69,7 +90,8 @@ class ConvNet(Network):
 class _Builder:
     """Builds modules one after the other and tracks the shape of their output."""
 
-    def __init__(self, config: ConvConfig) -> None:
+    def __init__(self, config: ConvConfig, factory: dict[str, Any]) -> None:
+        self.factory = factory
         self.classes, self.gate_bias = config.classes, config.gate_bias
         self.shape = config.input_shape
         self.weighted = 0  # the number of layers with weights so far, as the paper counts them
@@ -80,7 +102,8 @@ class _Builder:
             case Conv():
                 return self._conv(layer)
             case Highways(kernels):
-                layers = [HighwayConv2d(self.shape[0], kernel, "relu", self.gate_bias) for kernel in kernels]
+                channels = self.shape[0]
+                layers = [HighwayConv2d(channels, k, "relu", self.gate_bias, **self.factory) for k in kernels]
                 return [(self._number("highway"), layer) for layer in layers]
             case Pool():
                 return [(self._count("pool"), self._pool(layer))]
@@ -92,13 +115,13 @@ class _Builder:
     def _conv(self, layer: Conv) -> list[tuple[str, nn.Module]]:
         channels = self.classes if layer.channels is None else layer.channels
         padding = layer.kernel // 2 if layer.padding is None else layer.padding
-        conv = nn.Conv2d(self.shape[0], channels * layer.pieces, layer.kernel, layer.stride, padding)
+        conv = nn.Conv2d(self.shape[0], channels * layer.pieces, layer.kernel, layer.stride, padding, **self.factory)
         height, width = ((side + 2 * padding - layer.kernel) // layer.stride + 1 for side in self.shape[1:])
         self._reach(channels, height, width)
         return self._activated("conv", conv, layer.pieces)
 
     def _dense(self, layer: Dense) -> list[tuple[str, nn.Module]]:
-        dense = nn.Linear(math.prod(self.shape), layer.units * layer.pieces)
+        dense = nn.Linear(math.prod(self.shape), layer.units * layer.pieces, **self.factory)
         flatten = [(self._count("flatten"), nn.Flatten())] if len(self.shape) > 1 else []
         self.shape = (layer.units,)
         return [*flatten, *self._activated("dense", dense, layer.pieces)]

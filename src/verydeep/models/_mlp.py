@@ -3,15 +3,17 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep import kernels
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.nn import HighwayStack, PlainStack, activation_name, init_weight, suggest_gate_bias
+from verydeep.nn import HighwayStack, PlainStack, Trace, activation_name, init_weight, suggest_gate_bias
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,12 @@ class MLPConfig:
         activation: The activation of every hidden layer.
         gate_bias: Initial bias of the transform gates; None stands for `suggest_gate_bias` of this depth.
         carry: The carry gates of highway layers, coupled or independent.
+
+    Example:
+        >>> from verydeep.models import MLPConfig, build
+        >>> model = build(MLPConfig("highway", depth=20, width=16, input_shape=(30,), classes=2))
+        >>> model.highway_depth
+        19
     """
 
     kind: Literal["highway", "plain"]
@@ -49,35 +57,59 @@ class MLPConfig:
 
 
 class MLP(Network):
-    """A fully connected network, built from an `MLPConfig`."""
+    """A fully connected network: a plain input layer, a stack of highway or plain layers, a linear classifier.
+
+    A sample has the shape `input_shape`, or is already flat.
+
+    Args:
+        config: The description of the network.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import MLP, MLPConfig
+        >>> model = MLP(MLPConfig("highway", depth=5, width=8))
+        >>> model(torch.randn(2, 1, 28, 28)).shape
+        torch.Size([2, 10])
+        >>> model(torch.randn(2, 784), closed={0, 3}).shape
+        torch.Size([2, 10])
+        >>> [tuple(trace.t.shape) for trace in model.trace(torch.randn(2, 784))]
+        [(2, 8), (2, 8), (2, 8), (2, 8)]
+    """
 
     classifier: nn.Linear
 
-    def __init__(self, config: MLPConfig) -> None:
+    def __init__(
+        self, config: MLPConfig, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         self.config = config
-        self.input = nn.Linear(math.prod(config.input_shape), config.width)
+        linear = partial(nn.Linear, device=device, dtype=dtype)
+        self.input = linear(math.prod(config.input_shape), config.width)
         self.stack: HighwayStack | PlainStack
         if config.kind == "highway":
             bias = suggest_gate_bias(config.depth, "linear") if config.gate_bias is None else config.gate_bias
-            self.stack = HighwayStack(config.width, config.depth - 1, config.activation, bias, config.carry)
+            self.stack = HighwayStack(
+                config.width, config.depth - 1, config.activation, bias, config.carry, device=device, dtype=dtype
+            )
         else:
-            self.stack = PlainStack(config.width, config.depth - 1, config.activation)
-        self.classifier = nn.Linear(config.width, config.classes)
+            self.stack = PlainStack(config.width, config.depth - 1, config.activation, device=device, dtype=dtype)
+        self.classifier = linear(config.width, config.classes)
         for layer in (self.input, self.classifier):
             init_weight(layer.weight, layer.in_features, layer.out_features, self.stack.activation)
             nn.init.zeros_(layer.bias)
 
     @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.config.input_shape  # type: ignore[no-any-return]
-
-    @property
     def highway_depth(self) -> int:
-        return self.stack.depth if isinstance(self.stack, HighwayStack) else 0
+        return self.stack.highway_depth
 
     def checkpoint_activations(self) -> None:
         self.stack.recompute = True
+
+    def _input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        flat = (math.prod(self.input_shape),)
+        return (flat,) if self.input_shape == flat else (self.input_shape, flat)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
@@ -88,6 +120,14 @@ class MLP(Network):
         x = self.stack.activation(self.input(x))
         x = self.stack(x, closed)
         return self.classifier(x)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
+        self._check(x, closed)
+        if not isinstance(self.stack, HighwayStack):
+            return ()
+        layers = self.stack.trace(self.stack.activation(self.input(x.flatten(1))), closed)
+        return tuple(Trace(*values) for values in zip(*layers, strict=True))
 
     def backward_cross_entropy(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times the summed cross-entropy of a batch for classes y: the core of a training step.

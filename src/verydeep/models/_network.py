@@ -1,26 +1,51 @@
 """The base class of networks: a configuration, numbered highway layers, and a classifier."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
+from verydeep.nn import HighwayLayer, Trace, Unscriptable, check_closed
 
 
-class Network(nn.Module):
-    """A network built from a configuration, so that it can be saved, rebuilt, and changed by changing its description.
+class Network(Unscriptable, nn.Module):
+    """Base class of the named networks. Each is built from a configuration, with which it can be saved and rebuilt.
 
     Attributes:
         config: The frozen dataclass it was built from.
         classifier: The last linear layer; None if the network ends in global pooling.
+
+    Example:
+        >>> from verydeep.models import Network, create_model
+        >>> model = create_model("highway-mnist-16")
+        >>> isinstance(model, Network), model.input_shape, model.highway_depth
+        (True, (1, 28, 28), 8)
     """
 
     config: Any
     classifier: nn.Linear | None
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        """The logits, `(batch, class)`; highway layers in `closed`, numbered from 0, copy their input."""
+        """The logits, `(batch, class)`.
+
+        Args:
+            x: Samples, `(batch, *input_shape)`.
+            closed: Highway layers to close, counted from 0: their transform gates are 0, and they copy their input.
+        """
+        raise NotImplementedError
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
+        """The block state, gates and block output of each highway layer for x, without gradients.
+
+        Layers of one network may differ in shape, so there is one `Trace` per layer: `trace(x)[3].t` are the transform
+        gates of the fourth. Nothing is stored in the network.
+
+        Args:
+            x: Samples, `(batch, *input_shape)`.
+            closed: Highway layers to close, counted from 0, as in `forward`.
+        """
         raise NotImplementedError
 
     def checkpoint_activations(self) -> None:
@@ -30,19 +55,32 @@ class Network(nn.Module):
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
-        raise NotImplementedError
+        return self.config.input_shape  # type: ignore[no-any-return]
 
     @property
     def highway_depth(self) -> int:
-        """The number of highway layers that can be closed."""
+        """The number of highway layers, which can be closed and traced."""
         raise NotImplementedError
 
+    def _input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes that a sample may have."""
+        return (self.input_shape,)
+
     def _check(self, x: Tensor, closed: Collection[int]) -> None:
-        if tuple(x.shape[1:]) != self.input_shape:
-            want = ", ".join(map(str, self.input_shape))
-            raise UserError(f"the network takes x of shape (batch, {want}), got {tuple(x.shape)}")
-        wrong = sorted(layer for layer in closed if not 0 <= layer < self.highway_depth)
-        if wrong and self.highway_depth == 0:
-            raise UserError(f"cannot close layer {wrong[0]}: this network has no highway layers")
-        if wrong:
-            raise UserError(f"cannot close layer {wrong[0]}: highway layers are numbered 0 to {self.highway_depth - 1}")
+        if x.shape[1:] not in self._input_shapes():
+            shapes = " or ".join(f"(batch, {', '.join(map(str, shape))})" for shape in self._input_shapes())
+            raise UserError(f"the network takes x of shape {shapes}, got {tuple(x.shape)}")
+        check_closed(closed, self.highway_depth, self)
+
+
+@torch.no_grad()
+def trace_layers(layers: Iterable[nn.Module], x: Tensor, closed: Collection[int]) -> tuple[Trace, ...]:
+    """The traces of the highway layers among layers that are applied one after the other."""
+    traces: list[Trace] = []
+    for layer in layers:
+        if isinstance(layer, HighwayLayer):
+            traces.append(layer.trace(x, closed=len(traces) in closed))
+            x = traces[-1].y
+        else:
+            x = layer(x)
+    return tuple(traces)

@@ -17,31 +17,62 @@ from verydeep.models._spec import ConvConfig, with_dropout
 from verydeep.models._zoo import CARDS, NETWORKS, Card, Config
 
 
-def create_model(name: str, **overrides: Any) -> Network:  # noqa: ANN401 - fields of the configuration
-    """Create a named network with new weights, e.g. `create_model("highway-mlp", depth=100)`.
+def create_model(
+    name: str,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    **overrides: Any,  # noqa: ANN401 - fields of the configuration
+) -> Network:
+    """Create a named network with new weights.
 
     Args:
         name: One of `list_models()`.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
         **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...; for
             convolutional networks also `dropout`, a factor on the rates of the network.
+
+    Raises:
+        UserError: If there is no such network, or it has no such field.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import create_model
+        >>> model = create_model("highway-mlp", depth=100, width=20, input_shape=(30,), classes=2)
+        >>> model(torch.randn(8, 30)).shape
+        torch.Size([8, 2])
     """
     if name not in NETWORKS:
         raise unknown("model", name, NETWORKS)
     base = NETWORKS[name]
     if isinstance(base, ConvConfig) and "dropout" in overrides:
         base = with_dropout(base, overrides.pop("dropout"))
-    return build(from_dict(type(base), to_dict(base) | overrides, name))
+    return build(from_dict(type(base), to_dict(base) | overrides, name), device=device, dtype=dtype)
 
 
-def build(config: Config) -> Network:
-    """Build the network that a configuration describes."""
+def build(config: Config, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Network:
+    """Build the network that a configuration describes, with new weights.
+
+    Args:
+        config: An `MLPConfig`, a `ConvConfig` or a `ResidualConfig`.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from verydeep.models import build, create_model
+        >>> model = create_model("highway-mlp", depth=5, width=8)
+        >>> build(replace(model.config, activation="relu")).stack
+        HighwayStack(width=8, depth=4, activation=relu)
+    """
     match config:
         case MLPConfig():
-            return MLP(config)
+            return MLP(config, device=device, dtype=dtype)
         case ConvConfig():
-            return ConvNet(config)
+            return ConvNet(config, device=device, dtype=dtype)
         case ResidualConfig():
-            return ResidualNet(config)
+            return ResidualNet(config, device=device, dtype=dtype)
 
 
 CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config)}
@@ -49,12 +80,24 @@ CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo(Card):
-    """The card of a network with its size, counted on the network itself.
+    """What `list_models` says about a network.
 
     Attributes:
+        name: The name for `create_model`.
+        dataset: The dataset on which the accuracy was measured.
+        source: Table or figure of the paper, or another publication.
+        published: Test accuracy in percent as its authors report it: the best (mean ± standard deviation), or one
+            number.
+        inferred: What was not published, and how it is built here.
+        overrides: Arguments for `create_model` if this is a variant of the named network.
         layers: Number of layers with weights; of fully connected networks the hidden ones, as the paper counts them.
         parameters: Number of trainable parameters.
         multiply_adds: Number of multiply-adds per sample in matrix products and convolutions.
+
+    Example:
+        >>> from verydeep.models import list_models
+        >>> {model.name: model.published for model in list_models()}["highway-c"]
+        '91.20'
     """
 
     layers: int
@@ -63,7 +106,14 @@ class ModelInfo(Card):
 
 
 def list_models() -> list[ModelInfo]:
-    """Every named network with the variants that the paper names, in the order of the paper."""
+    """Every named network with the variants that the paper names, in the order of the paper.
+
+    Example:
+        >>> from verydeep.models import list_models
+        >>> model = list_models()[0]
+        >>> model.name, model.layers, model.parameters
+        ('highway-mlp', 10, 85660)
+    """
     return [describe(card) for card in CARDS]
 
 
@@ -77,7 +127,20 @@ def describe(card: Card) -> ModelInfo:
 
 
 def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
-    """Multiply-adds per sample in matrix products and convolutions; for a module of your own, `x` is a batch of one."""
+    """Count the multiply-adds per sample in matrix products and convolutions.
+
+    Args:
+        model: A network, or any module.
+        x: A batch of one sample; needed for modules that are not a `Network`.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import create_model, multiply_adds
+        >>> multiply_adds(create_model("highway-mlp", depth=10, device="meta"))
+        84700
+        >>> multiply_adds(torch.nn.Linear(20, 30), torch.zeros(1, 20))
+        600
+    """
     device = next(model.parameters()).device
     if x is None:
         assert isinstance(model, Network)

@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.models._network import Network
-from verydeep.nn import Highway, run_steps
+from verydeep.models._network import Network, trace_layers
+from verydeep.nn import Highway, Trace, run_steps
 from verydeep.nn.functional import resize
 
 
@@ -26,6 +26,12 @@ class ResidualConfig:
         input_shape: `(channels, height, width)`.
         classes: Number of outputs.
         gate_bias: Initial bias of the batch normalisation at the end of each transform gate.
+
+    Example:
+        >>> from verydeep.models import ResidualConfig, build
+        >>> model = build(ResidualConfig("highway", blocks=3, widths=(8, 16, 32), classes=100))
+        >>> model.config.depth, model.highway_depth
+        (20, 9)
     """
 
     kind: Literal["highway", "residual"]
@@ -55,30 +61,42 @@ class ResidualConfig:
 
 
 class ResidualNet(Network):
-    """A residual or highway network, built from a `ResidualConfig`."""
+    """A convolutional network of residual or highway blocks, built from a `ResidualConfig`.
+
+    Args:
+        config: The description of the network.
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import ResidualConfig, ResidualNet
+        >>> model = ResidualNet(ResidualConfig("highway", blocks=1, stem=4, widths=(4, 8, 8), input_shape=(3, 8, 8)))
+        >>> model(torch.randn(2, 3, 8, 8), closed={0, 2}).shape
+        torch.Size([2, 10])
+    """
 
     classifier: nn.Linear
 
-    def __init__(self, config: ResidualConfig) -> None:
+    def __init__(
+        self, config: ResidualConfig, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         self.config = config
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.recompute = False
-        self.stem = nn.Sequential(*_conv(config.input_shape[0], config.stem, 1), nn.ReLU())
+        self.stem = nn.Sequential(*_conv(config.input_shape[0], config.stem, 1, factory), nn.ReLU())
         self.blocks = nn.ModuleList()
         channels = config.stem
         for stage, width in enumerate(config.widths):
             for number in range(config.stages[stage]):
                 stride = 2 if stage > 0 and number == 0 else 1
-                self.blocks.append(_block(config, channels, width, stride))
+                self.blocks.append(_block(config, channels, width, stride, factory))
                 channels = width
-        self.classifier = nn.Linear(channels, config.classes)
+        self.classifier = nn.Linear(channels, config.classes, **factory)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.config.input_shape  # type: ignore[no-any-return]
 
     @property
     def highway_depth(self) -> int:
@@ -86,6 +104,10 @@ class ResidualNet(Network):
 
     def checkpoint_activations(self) -> None:
         self.recompute = True
+
+    def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
+        self._check(x, closed)
+        return trace_layers([self.stem, *self.blocks], x, closed)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         self._check(x, closed)
@@ -105,21 +127,23 @@ class Residual(nn.Module):
         return torch.relu(self.block(x) + resize(x, self.width, 1, self.stride))
 
 
-def _block(config: ResidualConfig, channels: int, width: int, stride: int) -> nn.Module:
-    transform = partial(_two_convs, channels, width, stride)
+def _block(config: ResidualConfig, channels: int, width: int, stride: int, factory: dict[str, Any]) -> nn.Module:
+    transform = partial(_two_convs, channels, width, stride, factory)
     if config.kind == "residual":
         return Residual(transform(), width, stride)
     gate = nn.Sequential(*transform(), nn.Sigmoid())
     block = nn.Sequential(*transform(), nn.ReLU())
     x_hat = None
     if channels != width or stride != 1:  # the published parameter count includes a learnt projection here
-        x_hat = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+        projection = nn.Conv2d(channels, width, 1, stride, bias=False, **factory)
+        x_hat = nn.Sequential(projection, nn.BatchNorm2d(width, **factory))
     return Highway(block, gate, gate_bias=config.gate_bias, resize=x_hat)
 
 
-def _two_convs(channels: int, width: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(*_conv(channels, width, stride), nn.ReLU(), *_conv(width, width, 1))
+def _two_convs(channels: int, width: int, stride: int, factory: dict[str, Any]) -> nn.Sequential:
+    return nn.Sequential(*_conv(channels, width, stride, factory), nn.ReLU(), *_conv(width, width, 1, factory))
 
 
-def _conv(channels: int, width: int, stride: int) -> list[nn.Module]:
-    return [nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)]
+def _conv(channels: int, width: int, stride: int, factory: dict[str, Any]) -> list[nn.Module]:
+    convolution = nn.Conv2d(channels, width, 3, stride, 1, bias=False, **factory)
+    return [convolution, nn.BatchNorm2d(width, **factory)]

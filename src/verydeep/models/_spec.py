@@ -21,6 +21,11 @@ class Conv:
         padding: Zeros around the maps; None keeps their size (odd kernels).
         stride: Stride of the convolution.
         pieces: Number of linear pieces of maxout; 1 is a rectifier.
+
+    Example:
+        >>> from verydeep.models import Conv
+        >>> Conv(32, kernel=5, padding=0)
+        Conv(channels=32, kernel=5, padding=0, stride=1, pieces=1)
     """
 
     channels: int | None
@@ -36,14 +41,34 @@ class Conv:
 
 @dataclass(frozen=True)
 class Highways:
-    """Convolutional highway layers that keep the width, one per kernel size."""
+    """Convolutional highway layers that keep the width.
+
+    Attributes:
+        kernels: The side of the receptive field of each layer.
+
+    Example:
+        >>> from verydeep.models import Highways
+        >>> Highways((3, 3, 1))  # three layers
+        Highways(kernels=(3, 3, 1))
+    """
 
     kernels: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Pooling whose output size is rounded up; global pooling if no size is given."""
+    """Pooling whose output size is rounded up.
+
+    Attributes:
+        size: Side of the window; None pools whole maps.
+        stride: Distance between windows.
+        how: "max" or "mean".
+
+    Example:
+        >>> from verydeep.models import Pool
+        >>> Pool(3, stride=2), Pool(how="mean")
+        (Pool(size=3, stride=2, how='max'), Pool(size=None, stride=2, how='mean'))
+    """
 
     size: int | None = None
     stride: int = 2
@@ -55,7 +80,16 @@ class Pool:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Dropout of single values with probability `p`."""
+    """Dropout of single values.
+
+    Attributes:
+        p: The probability that a value is dropped.
+
+    Example:
+        >>> from verydeep.models import Dropout
+        >>> Dropout(0.2)
+        Dropout(p=0.2)
+    """
 
     p: float
 
@@ -66,7 +100,17 @@ class Dropout:
 
 @dataclass(frozen=True)
 class Dense:
-    """A fully connected layer with a rectifier, or maxout."""
+    """A fully connected layer with a rectifier, or with maxout over several `pieces`.
+
+    Attributes:
+        units: Number of units.
+        pieces: Number of linear pieces of maxout; 1 is a rectifier.
+
+    Example:
+        >>> from verydeep.models import Dense
+        >>> Dense(500, pieces=2)
+        Dense(units=500, pieces=2)
+    """
 
     units: int
     pieces: int = 1
@@ -96,6 +140,12 @@ class ConvConfig:
         gate_bias: Initial bias of all transform gates.
         classifier_std: Standard deviation of the classifier's initial weights; None if the layers themselves end in
             one value per class and there is no linear classifier.
+
+    Example:
+        >>> from verydeep.models import Conv, ConvConfig, Highways, Pool, build
+        >>> config = ConvConfig((Conv(16), Highways((3, 3, 3)), Pool()), input_shape=(1, 8, 8), gate_bias=-2.0)
+        >>> config.depth, build(config).highway_depth
+        (5, 3)
     """
 
     layers: tuple[Layer, ...]

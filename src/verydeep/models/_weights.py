@@ -20,7 +20,18 @@ FORMAT = 1  # of config.json; increased when older versions of verydeep could no
 
 
 def save_pretrained(model: Network, directory: str | Path) -> None:
-    """Save a network for `from_pretrained`; each file is written atomically."""
+    """Save a network for `from_pretrained`: `config.json` and `model.safetensors`, each written atomically.
+
+    Args:
+        model: A network of `create_model` or `build`.
+        directory: The folder, which is created if necessary.
+
+    Example:
+        >>> from verydeep.models import create_model, from_pretrained, save_pretrained
+        >>> save_pretrained(create_model("highway-mlp", depth=3, width=4), "saved")
+        >>> from_pretrained("saved").config.depth
+        3
+    """
     if not isinstance(model, Network):
         raise UserError(f"{type(model).__name__} is not a verydeep network; save_weights takes any module")
     directory = Path(directory)
@@ -29,7 +40,18 @@ def save_pretrained(model: Network, directory: str | Path) -> None:
 
 
 def save_weights(model: nn.Module, path: str | Path) -> None:
-    """Save the parameters and buffers of a module as safetensors."""
+    """Save the parameters and buffers of a module as safetensors.
+
+    Args:
+        model: Any module.
+        path: The file.
+
+    Example:
+        >>> from verydeep.models import load_weights, save_weights
+        >>> from verydeep.nn import HighwayStack
+        >>> save_weights(HighwayStack(4, 3), "stack.safetensors")
+        >>> load_weights(HighwayStack(4, 3), "stack.safetensors")
+    """
     write_atomic(Path(path), save(separate(model.state_dict())))
 
 
@@ -51,7 +73,20 @@ def architecture(model: Network) -> dict[str, Any]:
 
 
 def from_pretrained(directory: str | Path) -> Network:
-    """Load a network that `save_pretrained` or a training run has saved, in evaluation mode."""
+    """Load a network that `save_pretrained` or a training run has saved, in evaluation mode.
+
+    Args:
+        directory: The folder.
+
+    Raises:
+        UserError: If the folder does not hold a network, or weights and architecture do not fit.
+
+    Example:
+        >>> from verydeep.models import create_model, from_pretrained, save_pretrained
+        >>> save_pretrained(create_model("highway-mnist-16"), "saved")
+        >>> from_pretrained("saved").highway_depth
+        8
+    """
     config = read_architecture(directory)
     with torch.device("meta"):
         model = build(config)
@@ -72,7 +107,21 @@ def read_architecture(directory: str | Path) -> Config:
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
-    """Load weights that `save_weights` has saved; an error names those that do not fit."""
+    """Load weights that `save_weights` has saved into a module of the same shape.
+
+    Args:
+        model: Any module.
+        path: The file.
+
+    Raises:
+        UserError: If weights are missing, unknown or of another shape; the message names them.
+
+    Example:
+        >>> from torch import nn
+        >>> from verydeep.models import load_weights, save_weights
+        >>> save_weights(nn.Linear(3, 2), "linear.safetensors")
+        >>> load_weights(nn.Linear(3, 2), "linear.safetensors")
+    """
     try:
         weights = load_file(path)
     except (OSError, SafetensorError) as error:

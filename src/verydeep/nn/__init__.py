@@ -1,26 +1,26 @@
 """Highway layers as ordinary `torch.nn` modules, and the plain layers they are compared with.
 
-`functional` has the paper's operations, `Highway*` are single layers, `HighwayStack` and `PlainStack` whole stacks of
-fully connected layers; initialisation and parameter groups follow the paper. `LSTMHighway` and
-`RecurrentHighway` are the paper's relatives of the LSTM. `closed=` makes layers copy their input, `trace` shows what
-happens inside.
+`HighwayLinear` and `HighwayConv1d` to `HighwayConv3d` are single layers, `Highway` makes one from any modules.
+`HighwayStack` and `PlainStack` are whole stacks of fully connected layers. `LSTMHighway` and `RecurrentHighway` are the
+relatives of the LSTM. `functional` has the paper's operations. `closed=` makes highway layers copy their input, and
+`trace` shows what happens inside; layers are counted from 0.
 """
 
 from verydeep.nn import functional
-from verydeep.nn._activations import activation_name
+from verydeep.nn._activations import activation_name as activation_name
 from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
 from verydeep.nn._highway_linear import HighwayLinear
 from verydeep.nn._highway_stack import HighwayStack
-from verydeep.nn._init import init_weight, suggest_gate_bias
-from verydeep.nn._layer import HighwayLayer, Trace
+from verydeep.nn._init import init_weight as init_weight, suggest_gate_bias
+from verydeep.nn._layer import HighwayLayer, Trace, Unscriptable as Unscriptable, check_closed as check_closed
 from verydeep.nn._lstm import LSTMHighway
 from verydeep.nn._maxout import Maxout
 from verydeep.nn._parameter_groups import parameter_groups
 from verydeep.nn._plain_stack import PlainStack
-from verydeep.nn._recompute import run_steps
+from verydeep.nn._recompute import run_steps as run_steps
 from verydeep.nn._recurrent import RecurrentHighway
-from verydeep.nn._stack import Stack
+from verydeep.nn._stack import Stack as Stack
 
 __all__ = [
     "Highway",
@@ -34,12 +34,8 @@ __all__ = [
     "Maxout",
     "PlainStack",
     "RecurrentHighway",
-    "Stack",
     "Trace",
-    "activation_name",
     "functional",
-    "init_weight",
     "parameter_groups",
-    "run_steps",
     "suggest_gate_bias",
 ]

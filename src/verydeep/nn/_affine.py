@@ -23,10 +23,12 @@ class AffineHighway(HighwayLayer):
     """H = activation(W_H x + b_H), T = gate_activation(W_T x + b_T), and the same form for an independent C.
 
     `block`, `gate` and `carry` are ordinary modules with their own parameters (the keys of `state_dict` are
-    block.weight, gate.bias, ...). Their weights are concatenated for the product, whose result is split again.
+    block.weight, gate.bias, ...). Their weights are concatenated for the product, whose result is split again. If one
+    of them was replaced (quantisation, adapters) or has hooks, they are called one by one instead.
     """
 
     block_dim: ClassVar[int]  # the dimension of blocks or feature maps, counted from the end
+    map_type: ClassVar[type[Affine]]
 
     def __init__(
         self,
@@ -74,16 +76,24 @@ class AffineHighway(HighwayLayer):
             _bias(self.gate).copy_(torch.as_tensor(value))
 
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:
-        """The block output; a closed layer (all transform gates 0) copies its input."""
+        """The block output.
+
+        Args:
+            x: The input.
+            closed: Whether to close the layer: all transform gates are 0, and it copies its input.
+        """
+        if closed is not False:
+            return super().forward(x, closed)
         x_hat = self.x_hat(x)
-        if closed:
-            return x_hat
         if self._can_run_fused(x, x_hat):
             return self._fused(x, x_hat)
         return highway(x_hat, *self.transforms(x))
 
     def _can_run_fused(self, x: Tensor, x_hat: Tensor) -> bool:
-        activations, weights = (self.activation, self.gate_activation), (self.block.weight, self.gate.weight)
+        maps = self.maps()
+        if not self._are_plain(maps):
+            return False
+        activations, weights = (self.activation, self.gate_activation), (maps[0].weight, maps[1].weight)
         return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
@@ -93,20 +103,28 @@ class AffineHighway(HighwayLayer):
         return y
 
     def transforms(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        z = self._affine(x, self.joint_weight(), self.joint_bias())
-        h, t, *c = z.chunk(2 if self.carry is None else 3, self.block_dim)
+        maps = self.maps()
+        if self._are_plain(maps):
+            z = self._affine(x, _joint_weight(maps), _joint_bias(maps))
+            h, t, *c = z.chunk(len(maps), self.block_dim)
+        else:
+            h, t, *c = (module(x) for module in maps)
         return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
+
+    def _are_plain(self, maps: list[Affine]) -> bool:
+        """Whether calling each map does nothing but multiply by its weight and add its bias."""
+        return all(type(module) is self.map_type and not kernels.has_own_hooks(module) for module in maps)
 
     def _affine(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         raise NotImplementedError
 
     def joint_weight(self) -> Tensor:
         """The weights of H, T and an independent C, concatenated."""
-        return torch.cat([module.weight for module in self.maps()])
+        return _joint_weight(self.maps())
 
     def joint_bias(self) -> Tensor:
         """The biases of H, T and an independent C, concatenated."""
-        return torch.cat([_bias(module) for module in self.maps()])
+        return _joint_bias(self.maps())
 
     def maps(self) -> list[Affine]:
         """The affine maps of H, T and an independent C."""
@@ -117,6 +135,15 @@ class AffineHighway(HighwayLayer):
         return f"activation={activation_name(self.activation)}, carry={carry}"
 
 
+def _joint_weight(maps: list[Affine]) -> Tensor:
+    return torch.cat([module.weight for module in maps])
+
+
+def _joint_bias(maps: list[Affine]) -> Tensor:
+    return torch.cat([_bias(module) for module in maps])
+
+
 def _bias(module: Affine) -> Tensor:
-    assert module.bias is not None
-    return module.bias
+    bias = module.bias() if callable(module.bias) else module.bias  # a quantised layer has a method
+    assert isinstance(bias, Tensor)
+    return bias

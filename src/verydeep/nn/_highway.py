@@ -21,6 +21,15 @@ class Highway(HighwayLayer):
         carry: C, the carry gate; 1 - T by default.
         gate_bias: A value for the bias of the gate's last layer that has one.
         resize: Computes x-hat from x if H changes its shape, e.g. `functools.partial(functional.resize, width=100)`.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from verydeep.nn import Highway
+        >>> gate = nn.Sequential(nn.Linear(16, 1), nn.Sigmoid())  # one gate per token
+        >>> layer = Highway(nn.MultiheadAttention(16, 4, batch_first=True), gate, gate_bias=-2.0)
+        >>> layer(torch.randn(2, 10, 16)).shape
+        torch.Size([2, 10, 16])
     """
 
     def __init__(

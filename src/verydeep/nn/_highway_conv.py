@@ -1,8 +1,9 @@
 """Convolutional highway layers (Section 2.1 of the paper), for sequences, images and volumes."""
 
+import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +18,7 @@ from verydeep.nn.functional import resize
 
 
 class _HighwayConv(AffineHighway):
-    """A layer of `channels` feature maps; H and T have receptive fields of one size and keep the size of the maps.
+    """What convolutional highway layers of one to three dimensions share.
 
     Args:
         channels: Number of feature maps of x.
@@ -31,9 +32,11 @@ class _HighwayConv(AffineHighway):
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
         backend: "auto", "fused" (an error where that is not possible) or "reference".
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
     """
 
-    _module: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
+    map_type: ClassVar[type[nn.Conv1d | nn.Conv2d | nn.Conv3d]]
     _function: ClassVar[Callable[..., Tensor]]
 
     def __init__(
@@ -50,13 +53,22 @@ class _HighwayConv(AffineHighway):
         carry_bias: float | None = None,
         init: str = "auto",
         backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        if isinstance(activation, int):
+            raise UserError(
+                f"{type(self).__name__}({channels}, {kernel_size}, {activation}): a highway layer keeps the number of "
+                f"channels, so it takes only one; write {type(self).__name__}({channels}, {activation}, "
+                f"out_channels={kernel_size}), or put a plain convolution in front"
+            )
         if kernel_size < 1 or kernel_size % 2 == 0:
             raise UserError(f"kernel_size must be odd, so that the maps of H and T match x; got {kernel_size}")
         out_channels = channels if out_channels is None else out_channels
         if min(channels, out_channels, stride) < 1:
             raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
-        make = partial(self._module, channels, out_channels, kernel_size, stride, kernel_size // 2)
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        make = partial(self.map_type, channels, out_channels, kernel_size, stride, kernel_size // 2, **factory)
         super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
         self.channels, self.out_channels = channels, out_channels
         self.kernel_size, self.stride = kernel_size, stride
@@ -78,17 +90,37 @@ class _HighwayConv(AffineHighway):
         return f"{self.channels}, kernel_size={self.kernel_size}, {changed}{self._describe()}"
 
 
+def _documented(data: str, shape: str, dimensions: str, example: str) -> str:
+    """The docstring of one of the three layers; they differ in the number of dimensions only."""
+    arguments = inspect.cleandoc(_HighwayConv.__doc__ or "").partition("Args:")[2]
+    return f"""A convolutional highway layer for {data}: `y = H(x) * T(x) + x * (1 - T(x))`.
+
+H and T are convolutions with receptive fields of one size; H is followed by the activation and T by a sigmoid. x has
+the shape `{shape}`, and the layer keeps it. To change the number of channels or the size of the
+maps, put a plain layer in front, or give `out_channels` or `stride`.
+
+Args:{arguments}
+
+Example:
+    >>> import torch
+    >>> from verydeep.nn import HighwayConv{dimensions}
+    >>> layer = HighwayConv{dimensions}(16, kernel_size=3)
+    >>> layer(torch.randn({example})).shape
+    torch.Size([{example}])
+"""
+
+
 class HighwayConv1d(_HighwayConv):
-    __doc__ = _HighwayConv.__doc__
+    __doc__ = _documented("sequences", "(batch, channels, length)", "1d", "2, 16, 50")
     block_dim = -2
-    _module = nn.Conv1d
+    map_type = nn.Conv1d
     _function = F.conv1d
 
 
 class HighwayConv2d(_HighwayConv):
-    __doc__ = _HighwayConv.__doc__
+    __doc__ = _documented("images", "(batch, channels, height, width)", "2d", "2, 16, 8, 8")
     block_dim = -3
-    _module = nn.Conv2d
+    map_type = nn.Conv2d
     _function = F.conv2d
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
@@ -107,7 +139,7 @@ class HighwayConv2d(_HighwayConv):
 
 
 class HighwayConv3d(_HighwayConv):
-    __doc__ = _HighwayConv.__doc__
+    __doc__ = _documented("volumes", "(batch, channels, depth, height, width)", "3d", "2, 16, 4, 4, 4")
     block_dim = -4
-    _module = nn.Conv3d
+    map_type = nn.Conv3d
     _function = F.conv3d

@@ -13,24 +13,41 @@ from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._affine import CARRIES, Carry
 from verydeep.nn._highway_linear import HighwayLinear
-from verydeep.nn._layer import Trace, closed_trace, open_trace
+from verydeep.nn._init import suggest_gate_bias
+from verydeep.nn._layer import Trace, closed_trace, open_trace, stack_traces
 from verydeep.nn._stack import FeedForwardStack, common_width, copy_parameter
 from verydeep.nn.functional import highway
 
 
 class HighwayStack(FeedForwardStack):
-    """`depth` highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2).
+    """`depth` fully connected highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2) in one module.
+
+    The result is that of `depth` times `HighwayLinear`. All layers share one weight tensor and one bias tensor, which
+    makes deep stacks faster on the CPU; `to_layers` and `from_layers` convert between the two forms.
 
     Args:
         width: Number of blocks per layer.
         depth: Number of layers, 1 to 10,000 and more.
         activation: The activation of the block states: a name ("tanh", "relu", ...) or a callable.
-        gate_bias: Initial bias of all transform gates; see `suggest_gate_bias`.
+        gate_bias: Initial bias of all transform gates; `suggest_gate_bias(depth, "linear")` by default.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
         backend: "auto", "fused" (an error where that is not possible) or "reference".
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn import HighwayStack
+        >>> stack, x = HighwayStack(width=8, depth=100), torch.randn(5, 8)
+        >>> stack(x).shape
+        torch.Size([5, 8])
+        >>> stack(x, closed={0, 99}).shape  # the first and the last layer copy their input
+        torch.Size([5, 8])
+        >>> stack.trace(x).t.shape  # the transform gates of all layers
+        torch.Size([100, 5, 8])
     """
 
     def __init__(
@@ -38,21 +55,23 @@ class HighwayStack(FeedForwardStack):
         width: int,
         depth: int,
         activation: str | Activation = "tanh",
-        gate_bias: float = -2.0,
+        gate_bias: float | None = None,
         carry: Carry = "coupled",
         *,
         gate_activation: str | Activation = "sigmoid",
         carry_bias: float | None = None,
         init: str = "auto",
         backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
-        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init, backend)
+        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init, backend, device, dtype)
         self.carry: Carry = carry
         self.gate_activation = resolve_activation(gate_activation)
-        self.initial_gate_bias = gate_bias
-        self.initial_carry_bias = -gate_bias if carry_bias is None else carry_bias
+        self.initial_gate_bias = suggest_gate_bias(depth, "linear") if gate_bias is None else gate_bias
+        self.initial_carry_bias = -self.initial_gate_bias if carry_bias is None else carry_bias
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,18 +106,22 @@ class HighwayStack(FeedForwardStack):
 
     @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
-        """The h, t, c and y of every layer for x, each `(layer, batch, block)`, without gradients.
+        """The block states, gates and block outputs of all layers for x, each `(layer, batch, block)`.
 
-        Nothing is stored in the stack.
+        No gradients are computed, and nothing is stored in the stack.
+
+        Args:
+            x: The input of the first layer.
+            closed: Layers to close, counted from 0, as in `forward`.
         """
         self._check(x, closed)
         if x.dim() == 2 and len(closed) < self.depth and self._can_run_fused(x):
             return self._fused_trace(x, closed)
         rows = []
-        for layer, (weight, bias) in enumerate(self._layer_parameters()):
+        for layer, (weight, bias) in enumerate(self.layer_parameters()):
             rows.append(closed_trace(x) if layer in closed else open_trace(x, *self._transforms(x, weight, bias)))
             x = rows[-1].y
-        return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+        return stack_traces(rows)
 
     def _fused_trace(self, x: Tensor, closed: Collection[int]) -> Trace:
         layers = kernels.open_layers(self.depth, closed)
@@ -120,16 +143,16 @@ class HighwayStack(FeedForwardStack):
         """Single layers with copies of the weights."""
         layers = []
         for weight, bias in zip(self.weight, self.bias, strict=True):
-            with torch.device("meta"):  # draws no random numbers for weights that are replaced anyway
-                layer = HighwayLinear(
-                    self.width,
-                    self.activation,
-                    self.initial_gate_bias,
-                    self.carry,
-                    gate_activation=self.gate_activation,
-                    carry_bias=self.initial_carry_bias,
-                    init=self.init,
-                )
+            layer = HighwayLinear(
+                self.width,
+                self.activation,
+                self.initial_gate_bias,
+                self.carry,
+                gate_activation=self.gate_activation,
+                carry_bias=self.initial_carry_bias,
+                init=self.init,
+                device="meta",  # draws no random numbers for weights that are replaced anyway
+            )
             for part, w, b in zip(layer.maps(), weight.chunk(self.maps), bias.chunk(self.maps), strict=True):
                 part.weight, part.bias = copy_parameter(w), copy_parameter(b)
             layers.append(layer)

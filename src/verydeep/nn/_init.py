@@ -45,6 +45,17 @@ def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> f
 
     For fully connected networks this means 0.9 open layers. In our own search at 10 to 100 layers (results/fig1), 0.03
     to 3 open layers did well, and hardly any network with more.
+
+    Args:
+        depth: Number of highway layers of the network.
+        kind: "conv" for convolutional networks, "linear" for fully connected ones.
+
+    Example:
+        >>> from verydeep.nn import suggest_gate_bias
+        >>> suggest_gate_bias(20)
+        -2.0
+        >>> [round(suggest_gate_bias(depth, "linear"), 1) for depth in (10, 50, 1000)]
+        [-2.3, -4.0, -7.0]
     """
     if depth < 1:
         raise UserError(f"depth must be at least 1, got {depth}")

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.nn._activations import Activation
-from verydeep.nn._layer import Trace, closed_trace
+from verydeep.nn._init import suggest_gate_bias
+from verydeep.nn._layer import Trace, closed_trace, stack_traces
 from verydeep.nn._stack import Stack
 
 
@@ -26,8 +27,17 @@ class LSTMHighway(Stack):
         width: Number of blocks per layer.
         depth: Number of layers.
         activation: The activation of the block state and of the cell's output.
-        gate_bias: Initial bias of the input gates; the forget gates get -gate_bias, so that cells are carried.
+        gate_bias: Initial bias of the input gates, `suggest_gate_bias(depth, "linear")` by default; the forget gates
+            get -gate_bias, so that cells are carried.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn import LSTMHighway
+        >>> LSTMHighway(width=8, depth=10)(torch.randn(5, 8)).shape
+        torch.Size([5, 8])
     """
 
     def __init__(
@@ -35,12 +45,14 @@ class LSTMHighway(Stack):
         width: int,
         depth: int,
         activation: str | Activation = "tanh",
-        gate_bias: float = -2.0,
+        gate_bias: float | None = None,
         *,
         init: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(width, depth, 4, activation, init)
-        self.initial_gate_bias = gate_bias
+        super().__init__(width, depth, 4, activation, init, device, dtype)
+        self.initial_gate_bias = suggest_gate_bias(depth, "linear") if gate_bias is None else gate_bias
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -57,27 +69,40 @@ class LSTMHighway(Stack):
         return self.bias.detach()[:, self.width : 2 * self.width]
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        """The block outputs of the last layer; closed layers pass on cell and output unchanged."""
+        """The block outputs of the last layer.
+
+        Args:
+            x: The input of the first layer; the last dimension is the width.
+            closed: Layers to close, counted from 0: they pass on cell and output unchanged.
+        """
         self._check(x, closed)
         cell = x
-        for layer, parameters in enumerate(self._layer_parameters()):
+        for layer, parameters in enumerate(self.layer_parameters()):
             if layer not in closed:
                 cell, trace = self._step(cell, x, *parameters)
                 x = trace.y
         return x
 
+    @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> Trace:
-        """The trace of every layer, each item `(layer, batch, block)`; t are the input gates, c the forget gates."""
+        """The block states, gates and block outputs of all layers for x, each `(layer, batch, block)`.
+
+        No gradients are computed, and nothing is stored in the stack. t are the input gates, c the forget gates.
+
+        Args:
+            x: The input of the first layer.
+            closed: Layers to close, counted from 0, as in `forward`.
+        """
         self._check(x, closed)
         cell, rows = x, []
-        for layer, parameters in enumerate(self._layer_parameters()):
+        for layer, parameters in enumerate(self.layer_parameters()):
             if layer in closed:
                 rows.append(closed_trace(x))
             else:
                 cell, trace = self._step(cell, x, *parameters)
                 rows.append(trace)
                 x = trace.y
-        return Trace(*(torch.stack(column) for column in zip(*rows, strict=True)))
+        return stack_traces(rows)
 
     def _step(self, cell: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Trace]:
         g, i, f, o = F.linear(x, weight, bias).chunk(4, -1)

@@ -12,6 +12,12 @@ class Maxout(nn.Module):
     Args:
         pieces: Number of linear pieces per output.
         dim: The dimension of units or feature maps.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn import Maxout
+        >>> Maxout(pieces=2)(torch.tensor([[1.0, 5.0, 4.0, 2.0]]))
+        tensor([[5., 4.]])
     """
 
     def __init__(self, pieces: int = 2, dim: int = 1) -> None:

@@ -23,6 +23,15 @@ def parameter_groups(
         bias_lr: Factor on the learning rate of every bias.
         classifier: The module whose weights get `classifier_decay` times the decay; `model.classifier` by default.
         classifier_decay: Factor on the weight decay of the classifier's weights.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.models import create_model
+        >>> from verydeep.nn import parameter_groups
+        >>> groups = parameter_groups(create_model("highway-mlp", depth=3, width=4), lr=0.1, weight_decay=1e-4)
+        >>> [(group["name"], group["lr"], group["weight_decay"]) for group in groups]
+        [('weights', 0.1, 0.0001), ('biases', 0.2, 0.0), ('classifier', 0.1, 0.001)]
+        >>> optimiser = torch.optim.SGD(groups, momentum=0.9)
     """
     classifier = classifier or getattr(model, "classifier", None)
     last = {id(p) for p in classifier.parameters()} if classifier is not None else set()

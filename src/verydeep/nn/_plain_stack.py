@@ -13,7 +13,7 @@ from verydeep.nn._stack import FeedForwardStack, common_width, copy_parameter
 
 
 class PlainStack(FeedForwardStack):
-    """`depth` plain layers `y = activation(W x + b)` (Equation 1).
+    """`depth` plain fully connected layers `y = activation(W x + b)` (Equation 1) in one module.
 
     Args:
         width: Number of units per layer.
@@ -21,6 +21,14 @@ class PlainStack(FeedForwardStack):
         activation: A name ("tanh", "relu", ...) or a callable.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
         backend: "auto", "fused" (an error where that is not possible) or "reference".
+        device: Device of the parameters.
+        dtype: Data type of the parameters.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn import PlainStack
+        >>> PlainStack(width=8, depth=10, activation="relu")(torch.randn(5, 8)).shape
+        torch.Size([5, 8])
     """
 
     def __init__(
@@ -31,9 +39,16 @@ class PlainStack(FeedForwardStack):
         *,
         init: str = "auto",
         backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(width, depth, 1, activation, init, backend)
+        super().__init__(width, depth, 1, activation, init, backend, device, dtype)
         self.reset_parameters()
+
+    @property
+    def highway_depth(self) -> int:
+        """Plain layers have no gates to close or trace."""
+        return 0
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Equation 1: `y = activation(W x + b)`."""

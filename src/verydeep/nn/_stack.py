@@ -16,10 +16,11 @@ from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation, activation_name, resolve_activation
 from verydeep.nn._highway_linear import check_width
 from verydeep.nn._init import init_weight
+from verydeep.nn._layer import Unscriptable, check_closed
 from verydeep.nn._recompute import run_steps
 
 
-class Stack(nn.Module):
+class Stack(Unscriptable, nn.Module):
     """`depth` layers of one width. The affine maps of a layer (H, then T, then C) are concatenated in its matrix.
 
     Attributes:
@@ -27,29 +28,41 @@ class Stack(nn.Module):
         bias: `(layer, map * block)`.
     """
 
-    def __init__(self, width: int, depth: int, maps: int, activation: str | Activation, init: str) -> None:
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        maps: int,
+        activation: str | Activation,
+        init: str,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
         super().__init__()
         if width < 1 or depth < 1:
             raise UserError(f"a stack needs a width and a depth of at least 1, got width {width} and depth {depth}")
         self.width, self.depth, self.maps, self.init = width, depth, maps, init
         self.activation = resolve_activation(activation)
-        self.weight = nn.Parameter(torch.empty(depth, maps * width, width))
-        self.bias = nn.Parameter(torch.empty(depth, maps * width))
+        self.weight = nn.Parameter(torch.empty(depth, maps * width, width, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(depth, maps * width, device=device, dtype=dtype))
+
+    @property
+    def highway_depth(self) -> int:
+        """The number of highway layers, which can be closed and traced."""
+        return self.depth
 
     def reset_parameters(self) -> None:
         """Initialise the weights of all maps alike and set the biases to zero."""
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
         nn.init.zeros_(self.bias)
 
-    def _layer_parameters(self) -> list[tuple[Tensor, Tensor]]:
+    def layer_parameters(self) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of every layer; `unbind`, because indexing would make the backward pass quadratic."""
         return list(zip(self.weight.unbind(), self.bias.unbind(), strict=True))
 
     def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> None:
         check_width(self, x, self.width)
-        wrong = sorted(layer for layer in closed if not 0 <= layer < self.depth) if closed else ()
-        if wrong:
-            raise UserError(f"cannot close layer {wrong[0]}: the layers are numbered 0 to {self.depth - 1}")
+        check_closed(closed, self.highway_depth, self)
         if not 0 <= first <= self.depth:
             raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
 
@@ -68,9 +81,17 @@ class FeedForwardStack(Stack):
     """
 
     def __init__(
-        self, width: int, depth: int, maps: int, activation: str | Activation, init: str, backend: Backend
+        self,
+        width: int,
+        depth: int,
+        maps: int,
+        activation: str | Activation,
+        init: str,
+        backend: Backend,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
     ) -> None:
-        super().__init__(width, depth, maps, activation, init)
+        super().__init__(width, depth, maps, activation, init, device, dtype)
         kernels.check_backend(backend)
         self.backend = backend
         self.recompute = False
@@ -85,13 +106,19 @@ class FeedForwardStack(Stack):
         raise NotImplementedError
 
     def forward(self, x: Tensor, closed: Collection[int] = (), first: int = 0) -> Tensor:
-        """The output of the last layer, given the input x of layer `first`; closed layers copy their input."""
+        """The output of the last layer.
+
+        Args:
+            x: The input of layer `first`; the last dimension is the width.
+            closed: Highway layers to close, counted from 0: their transform gates are 0, and they copy their input.
+            first: The first layer to compute, counted from 0.
+        """
         self._check(x, closed, first)
         if self._can_run_fused(x):
             return self._fused(x, closed, first)
         steps = [
             partial(self._layer, weight=weight, bias=bias)
-            for layer, (weight, bias) in enumerate(self._layer_parameters())
+            for layer, (weight, bias) in enumerate(self.layer_parameters())
             if layer >= first and layer not in closed
         ]
         return run_steps(steps, x, self.recompute)
@@ -107,7 +134,7 @@ class FeedForwardStack(Stack):
         if self._can_run_fused(x):
             return self._fused_states(x, closed)
         states = [x]
-        for layer, parameters in enumerate(self._layer_parameters()):
+        for layer, parameters in enumerate(self.layer_parameters()):
             states.append(states[-1] if layer in closed else self._layer(states[-1], *parameters))
         return states
 

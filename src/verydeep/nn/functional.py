@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+__all__ = ["highway", "resize"]
+
 
 def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     """The Highway operation, `y = h * t + x * c` (Equation 2), with `c = 1 - t` when no c is given (Equation 3).
@@ -15,6 +17,13 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
         h: Block state, H(x).
         t: Transform gate output, T(x), between 0 and 1; may broadcast (one gate per sample, feature map, ...).
         c: Carry gate output, C(x), if it is independent of t.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn.functional import highway
+        >>> x, h = torch.tensor([1.0, 1.0, 1.0]), torch.tensor([5.0, 5.0, 5.0])
+        >>> highway(x, h, t=torch.tensor([0.0, 0.25, 1.0]))
+        tensor([1., 2., 5.])
     """
     if c is not None:
         return h * t + x * c
@@ -27,6 +36,22 @@ def resize(x: Tensor, width: int, dim: int = -1, stride: int = 1) -> Tensor:
 
     A larger width appends zeros; a smaller one keeps evenly spaced blocks. Every dimension after `dim` (rows and
     columns of feature maps) keeps every `stride`-th position.
+
+    Args:
+        x: The input.
+        width: The new size of dimension `dim`.
+        dim: The dimension of blocks or feature maps.
+        stride: Distance between the positions that are kept.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.nn.functional import resize
+        >>> resize(torch.tensor([1, 2, 3, 4]), width=6)
+        tensor([1, 2, 3, 4, 0, 0])
+        >>> resize(torch.tensor([1, 2, 3, 4]), width=2)
+        tensor([1, 3])
+        >>> resize(torch.zeros(8, 16, 32, 32), width=24, dim=1, stride=2).shape
+        torch.Size([8, 24, 16, 16])
     """
     dim = dim % x.dim()
     if stride > 1:

@@ -13,6 +13,17 @@ class Classification(Objective):
     Args:
         label_smoothing: Share of the training target that is spread over all classes; the reported loss is never
             smoothed.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.objectives import Classification
+        >>> objective, logits, y = Classification(), torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 1])
+        >>> objective.loss(logits, y)
+        tensor(0.8201)
+        >>> objective.answer(logits)
+        tensor([0, 0])
+        >>> objective.count_correct(logits, y)
+        tensor(1)
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:

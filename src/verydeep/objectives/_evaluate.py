@@ -16,6 +16,13 @@ class Totals:
     Attributes:
         values: Loss and number of correct answers, float64, `(2,)`; among several processes, those of this one.
         samples: How many samples were measured.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.objectives import Totals
+        >>> totals = Totals(torch.tensor([50.0, 90.0]), samples=100)
+        >>> totals.loss, totals.accuracy, totals.error
+        (0.5, 0.9, 0.1)
     """
 
     values: Tensor
@@ -37,7 +44,7 @@ class Totals:
         return (self.samples - float(self.values[1])) / self.samples
 
 
-def evaluate(
+def evaluate_batches(
     forward: Callable[[Tensor], Tensor],
     batches: Iterable[tuple[Tensor, Tensor]],
     objective: Objective,
@@ -53,6 +60,14 @@ def evaluate(
         objective: What is measured.
         device: Where the network is; batches are moved there.
         observe: Called with the outputs and targets of every batch.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.objectives import Classification, evaluate_batches
+        >>> batches = [(torch.eye(3), torch.tensor([0, 1, 2])), (torch.eye(3), torch.tensor([0, 1, 1]))]
+        >>> totals = evaluate_batches(lambda x: x, batches, Classification())
+        >>> totals.samples, round(totals.accuracy, 3)
+        (6, 0.833)
     """
     values, samples = torch.zeros(2, dtype=torch.float64, device=device), 0
     with torch.no_grad():

@@ -5,7 +5,21 @@ from torch import Tensor
 
 
 class Objective:
-    """A task: its loss, its answers and how many of them are correct. Subclasses define all of them."""
+    """A task: its loss, its answers and how many of them are correct. Subclasses define all of them.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.objectives import Objective
+        >>> class SignOf(Objective):
+        ...     def loss(self, outputs, y):
+        ...         return torch.nn.functional.softplus(-y * outputs[:, 0]).sum()
+        ...     def answer(self, outputs):
+        ...         return outputs[:, 0].sign()
+        ...     def check(self, outputs, y):
+        ...         assert len(outputs) == len(y)
+        >>> SignOf().totals(torch.tensor([[3.0], [-1.0]]), torch.tensor([1.0, 1.0]))
+        tensor([1.3618, 1.0000], dtype=torch.float64)
+    """
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss that is reported, summed over the batch."""

@@ -12,8 +12,7 @@ from verydeep.lazy import lazy_imports
 if TYPE_CHECKING:
     from verydeep.paper._demo import demo_configs as demo_configs, demo_data as demo_data, verdict as verdict
     from verydeep.paper._jobs import Job as Job, Outcome as Outcome, train_jobs as train_jobs
-    from verydeep.paper._markdown import render_markdown as render_markdown
-    from verydeep.paper._recipes import Recipe, config_folder as config_folder, read_recipe
+    from verydeep.paper._recipes import Recipe as Recipe, read_recipe
     from verydeep.paper._results_page import (
         page_path as page_path,
         results_page as results_page,
@@ -51,14 +50,15 @@ if TYPE_CHECKING:
         settings_of as settings_of,
         without_halving as without_halving,
     )
-    from verydeep.paper.fig1._results import Fig1Results, Fig1Trial as Fig1Trial
+    from verydeep.paper.fig1._results import Fig1Results as Fig1Results, Fig1Trial as Fig1Trial
     from verydeep.paper.fig1._study import Fig1 as Fig1, estimate as estimate
     from verydeep.paper.fig1._summary import (
         Fig1Row,
         best_curves as best_curves,
-        fig1_rows,
+        fig1_rows as fig1_rows,
         loss_ratio as loss_ratio,
         mean_curves as mean_curves,
+        read_fig1,
     )
     from verydeep.paper.tables._page import (
         log_lines as log_lines,
@@ -80,14 +80,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
-__all__ = [
-    "TABLE_ROWS",
-    "Fig1Results",
-    "Fig1Row",
-    "Recipe",
-    "TableResult",
-    "TableRow",
-    "fig1_rows",
-    "read_recipe",
-    "read_results",
-]
+__all__ = ["TABLE_ROWS", "Fig1Row", "TableResult", "TableRow", "read_fig1", "read_recipe", "read_results"]

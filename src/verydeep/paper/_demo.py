@@ -1,44 +1,29 @@
 """The demo: a plain and a highway network of 50 layers, trained side by side and compared."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
-from verydeep.data import DataConfig, load_dataset
+from verydeep.config import config_folder
+from verydeep.data import load_dataset
 from verydeep.errors import UserError
-from verydeep.training import EpochMetrics, ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.training import EpochMetrics, TrainConfig, read_config
 
 _STUCK = 0.95  # a network whose loss is above this fraction of a blind guess's has not learnt
 
 
 def demo_configs(data: str) -> dict[str, TrainConfig]:
-    """Configure each network with settings that suit it: those of configs/plain50-mnist.toml and highway50-mnist.toml.
+    """The configurations of the demo's two networks, `configs/demo/`.
 
     Args:
-        data: `mnist`, or `digits`, which is small and therefore needs more epochs.
+        data: `mnist` or `digits`.
+
+    Example:
+        >>> from verydeep.paper import demo_configs
+        >>> [config.model.name for config in demo_configs("digits").values()]
+        ['plain-mlp', 'highway-mlp']
     """
-    shared = TrainConfig(
-        data=DataConfig(data),
-        epochs=60 if data == "digits" else 5,
-        evaluate_train=True,
-        threads=1,
-        device="cpu",
-    )
-    plain, highway = (ScheduleConfig("exponential", 0.97 if data == "digits" else factor) for factor in (0.9, 0.8))
-    return {
-        "plain": replace(
-            shared,
-            model=ModelConfig("plain-mlp", depth=50),
-            optim=OptimConfig(lr=0.002),
-            schedule=plain,
-        ),
-        "highway": replace(
-            shared,
-            model=ModelConfig("highway-mlp", depth=50, gate_bias=-3.0),
-            optim=OptimConfig(lr=0.2),
-            schedule=highway,
-        ),
-    }
+    folder = config_folder() / "demo"
+    return {name: read_config(folder / f"{name}-{data}.toml") for name in ("plain", "highway")}
 
 
 def demo_data(root: Path | None) -> tuple[str, str]:

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.files import read_json, write_atomic
-from verydeep.paper._markdown import render_markdown
+from verydeep.paper._templates import TEMPLATES
 from verydeep.paper.fig1._claims import claims
 from verydeep.paper.fig1._summary import TOP, Fig1Row
 from verydeep.paper.tables._page import AuthorsLog, TableLine, authors_log, read_results, replaced_recipes, table_rows
 from verydeep.paper.tables._rows import TABLES
+from verydeep.report import render_markdown
 
 _FIRST_LINES = "# Results\n\nWritten by `verydeep reproduce`"  # of a page that may be overwritten
 _ORDER = "They took the images in the same order in every epoch"
 _DIFFERENCES = {  # between the authors' runs and ours, for the tables with a log
     "table1": f"{_ORDER}; we shuffle them.",
-    "table3": f"{_ORDER} and drew the weights of\ntheir first layer from N(0, 1); we shuffle the images, "
-    "and initialise it like the other layers.",
+    "table3": f"{_ORDER} and drew the weights of their first layer from N(0, 1);\n"
+    "we shuffle the images and initialise that layer like the others.",
 }
 _FIGURES = {2: ("figure2",), 3: ("figure3-mnist", "figure3-cifar100"), 4: ("figure4",)}
 
@@ -57,6 +58,7 @@ def results_page(results: Path, beside: Path) -> str:
     """
     return render_markdown(
         "results.md",
+        TEMPLATES,
         link=os.path.relpath(results, beside),
         exists=lambda file: (results / file).exists(),
         tables=_tables(results / "tables"),

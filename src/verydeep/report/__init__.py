@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.report._markdown import render_markdown as render_markdown
     from verydeep.report.figures._bench import plot_bench as plot_bench
     from verydeep.report.figures._confusion import plot_confusion
     from verydeep.report.figures._curves import plot_curves

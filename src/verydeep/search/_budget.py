@@ -16,7 +16,7 @@ class Budget:
         seconds: Time from now.
         epochs: Epochs of all trials of the study together, including those trained before.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Budget
         >>> Budget.read("90min").seconds
         5400.0

@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import find_config, from_dict, read_settings, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.files import read_toml
 from verydeep.search._halving import Halving
 from verydeep.search._space import Space, dotted, read_space, space_tables, with_current_names, with_first_choices
 from verydeep.training import TrainConfig
@@ -31,7 +31,7 @@ class Options:
         trials: The number of trials.
         halving: Successive halving, which stops the worse trials early; off by default.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Halving, Options
         >>> Options(trials=30, halving=Halving(first=2, keep=3)).sampler
         'random'
@@ -61,7 +61,7 @@ class SearchConfig:
         space: The settings that vary, by name.
         options: How they are searched.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, Range, SearchConfig
         >>> from verydeep.training import TrainConfig
@@ -101,9 +101,20 @@ class SearchConfig:
 
 
 def read_search(path: str | Path) -> SearchConfig:
-    """Read a search from a TOML file; settings under a former name are read with a warning."""
+    """Read a search from a TOML file; settings under a former name are read with a warning.
+
+    Args:
+        path: The file, or the name of a configuration that comes with verydeep, such as `search-digits`.
+
+    Example:
+        >>> from verydeep.search import read_search
+        >>> config = read_search("search-digits")
+        >>> config.options.trials, list(config.space)
+        (30, ['optim.lr', 'model.depth', 'model.activation', 'model.gate_bias'])
+    """
     hints: list[str] = []
-    config = search_config(read_toml(Path(path)), str(path), hints.append)
+    file = find_config(path)
+    config = search_config(read_settings(file), str(file), hints.append)
     for line in hints:
         warnings.warn(line, FutureWarning, stacklevel=2)
     return config
@@ -120,9 +131,10 @@ def search_config(values: dict[str, Any], where: str, hint: Hint | None = None) 
     table = values.get("search")
     rest = with_current_names({key: value for key, value in values.items() if key != "search"}, where, hint)
     if not isinstance(table, dict):
-        known = {field.name for field in fields(TrainConfig)} | {"search"}
-        if wrong := [key for key in rest if key not in known]:
-            raise unknown(f"key in {where}", wrong[0], known)
+        known = {field.name for field in fields(TrainConfig)}
+        if near := get_close_matches("search", rest.keys() - known, n=1):
+            raise UserError(f"{where}: unknown table '{near[0]}'; did you mean [search]?")
+        from_dict(TrainConfig, rest, where)
         raise UserError(f"{where}: [search.space] is missing or empty: name at least one setting to search")
     train, filled = _base_configs(rest, table.get("space", {}), where)
     options = from_dict(Options, {k: v for k, v in table.items() if k != "space"}, f"{where}: search")

@@ -17,7 +17,7 @@ class Halving:
         first: Epochs before a trial is first compared with the others.
         keep: One in `keep` trials continues; the next comparison is after `keep` times the epochs.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Halving
         >>> Halving(first=2, keep=3)  # compares after 2, 6, 18, ... epochs
         Halving(first=2, keep=3)

@@ -16,7 +16,7 @@ class SearchProgress:
 
     Override the methods you want to use.
 
-    Examples:
+    Example:
         >>> from verydeep.search import SearchProgress
         >>> class Dots(SearchProgress):
         ...     def update(self):

@@ -36,7 +36,7 @@ class TrialRecord:
         curve: The metrics of every epoch.
         loss: If the value is an accuracy, the lowest loss among the epochs that reached it.
 
-    Examples:
+    Example:
         >>> from verydeep.search import TrialRecord
         >>> TrialRecord(3, "finished", 0.95, epochs=20, settings={"optim.lr": 0.1, "model.depth": 7})
         TrialRecord(3, finished, 0.95 after 20 epochs, optim.lr=0.1, model.depth=7)
@@ -69,7 +69,7 @@ def records(study: Study) -> list[TrialRecord]:
     Args:
         study: The study.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, records, start_study
         >>> from verydeep.training import TrainConfig
@@ -91,7 +91,7 @@ def ranked(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
         trials: The trials.
         maximise: Whether higher values are better: `study.config.maximise`.
 
-    Examples:
+    Example:
         >>> from verydeep.search import TrialRecord, ranked
         >>> trials = [TrialRecord(0, "finished", 0.8), TrialRecord(1, "finished", 0.9), TrialRecord(2, "waiting")]
         >>> [record.trial for record in ranked(trials, maximise=True)]
@@ -118,7 +118,7 @@ def to_csv(trials: list[TrialRecord]) -> str:
     Args:
         trials: The trials.
 
-    Examples:
+    Example:
         >>> from verydeep.search import TrialRecord, to_csv
         >>> print(to_csv([TrialRecord(0, "finished", 0.8, settings={"optim.lr": 0.1})]))
         trial,status,value,loss,epochs,seconds,attempts,worker,run,reason,optim.lr
@@ -142,7 +142,7 @@ def to_json(study: Study, trials: list[TrialRecord]) -> str:
         study: The study.
         trials: Its trials.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, records, start_study, to_json
         >>> from verydeep.training import TrainConfig
@@ -181,7 +181,7 @@ def importance(trials: list[TrialRecord], space: Space, maximise: bool) -> dict[
         The importance of each setting, largest first; they add up to 1. Empty for fewer than four trials or a single
         setting.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Range, TrialRecord, importance
         >>> space = {"optim.lr": Range(0.0, 1.0), "optim.momentum": Range(0.0, 1.0)}
         >>> settings = [{"optim.lr": n / 10, "optim.momentum": n % 3 / 3} for n in range(10)]

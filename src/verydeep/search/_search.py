@@ -36,7 +36,7 @@ def check_search(config: SearchConfig, root: Path | None = None) -> SearchConfig
     Raises:
         UserError: Something does not fit together; the message says what.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, SearchConfig, check_search
         >>> from verydeep.training import TrainConfig
@@ -90,7 +90,7 @@ def search(
     Returns:
         Why the search stopped: `"complete"`, `"interrupted"` or `"the budget is used up"`.
 
-    Examples:
+    Example:
         >>> from verydeep.search import check_search, read_search, search, start_study
         >>> config = check_search(read_search("flowers.toml"))  # doctest: +SKIP
         >>> study = start_study("runs/flowers", config)  # doctest: +SKIP

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from verydeep.config import decode, former_names, from_dict, to_dict
-from verydeep.errors import UserError, unknown
+from verydeep.config import decode, former_names, from_dict, suggest_setting, to_dict
+from verydeep.errors import UserError
 from verydeep.training import TrainConfig
 
 Settings = dict[str, Any]
@@ -28,7 +28,7 @@ class Range:
         high: The largest value.
         log: Whether the logarithm is uniformly distributed, and not the value itself.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Range
         >>> Range(1, 9).at(0.5), Range(0.01, 1.0, log=True).at(0.5)
         (5, 0.1)
@@ -64,7 +64,7 @@ class Choices:
     Attributes:
         choices: The values.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Choices
         >>> Choices(("tanh", "relu")).at(0.7)
         'relu'
@@ -95,7 +95,7 @@ def with_settings(config: TrainConfig, settings: Settings) -> TrainConfig:
         for part in path:
             table = table[part]
         table[last] = value
-    return from_dict(TrainConfig, values, "settings")
+    return from_dict(TrainConfig, values, "")
 
 
 def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -122,7 +122,9 @@ def read_space(tables: object, base: TrainConfig, where: str, hint: Callable[[st
     space: Space = {}
     for name, table in found.items():
         if name not in fields:
-            raise unknown(f"field in {where}", name, fields)
+            near = suggest_setting(name, TrainConfig)
+            help_ = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(fields))}"
+            raise UserError(f"{where}: unknown setting '{name}'; {help_}")
         space[name] = _read_domain(table, fields[name], f"{where}.{name}")
         check_limits(name, space[name], where, partial(with_settings, base))
     return space
@@ -230,4 +232,6 @@ def check_limits(name: str, domain: Domain, where: str, check: Callable[[Setting
         try:
             check({name: value})
         except UserError as error:
+            if str(error).startswith(name):
+                raise UserError(f"{where}: {error}") from error
             raise UserError(f"{where}.{name}: {value!r} cannot be searched: {error}") from error

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from verydeep.config import from_dict, renamed
+from verydeep.config import explains_unknown, find_config, from_dict, read_settings, renamed
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.files import read_toml
 
 
 def _require(name: str, value: object, holds: bool, what: str) -> None:
@@ -19,6 +18,7 @@ def _require(name: str, value: object, holds: bool, what: str) -> None:
         raise UserError(f"{name} must be {what}, got {value}")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class ModelConfig:
     """Which network. By default, everything but the name is the named network's own choice.
@@ -34,7 +34,7 @@ class ModelConfig:
         dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
         classifier_std: Standard deviation of the initial weights of a convolutional network's classifier.
 
-    Examples:
+    Example:
         >>> from verydeep.training import ModelConfig
         >>> ModelConfig("highway-mlp", depth=20).overrides()
         {'depth': 20}
@@ -56,6 +56,7 @@ class ModelConfig:
         return {name: value for name, value in given.items() if value is not None}
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class OptimConfig:
     """How weights are updated.
@@ -70,7 +71,7 @@ class OptimConfig:
         classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
         clip: Scale gradients down to this norm if they exceed it.
 
-    Examples:
+    Example:
         >>> from verydeep.training import OptimConfig
         >>> OptimConfig("muon", lr=0.015, weight_decay=0.1).momentum
         0.9
@@ -96,6 +97,7 @@ class OptimConfig:
             raise UserError("optim.nesterov needs optim.momentum above 0")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class ScheduleConfig:
     """How the learning rate changes.
@@ -107,7 +109,7 @@ class ScheduleConfig:
         milestones: Epochs after which the rate of multistep drops.
         warmup: The share of training in which the rate of one-cycle and cosine rises.
 
-    Examples:
+    Example:
         >>> from verydeep.training import ScheduleConfig
         >>> ScheduleConfig("multistep", factor=0.1, milestones=(100, 150)).milestones
         (100, 150)
@@ -127,6 +129,7 @@ class ScheduleConfig:
             raise UserError("schedule.milestones: a multistep schedule needs at least one milestone")
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class DistillConfig:
     """Learning from a teacher, as in FitNets; without a teacher, from labels alone.
@@ -141,7 +144,7 @@ class DistillConfig:
         weight: Weight of the teacher's answers, relative to the labels, at the beginning.
         final_weight: The same weight at the end.
 
-    Examples:
+    Example:
         >>> from verydeep.training import DistillConfig
         >>> DistillConfig("runs/teacher", hint_epochs=10, hint="conv2", guided="conv6").temperature
         3.0
@@ -166,6 +169,7 @@ class DistillConfig:
             )
 
 
+@explains_unknown
 @dataclass(frozen=True)
 class TrainConfig:
     """A training run.
@@ -196,7 +200,7 @@ class TrainConfig:
         compile: Whether to use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, OptimConfig, TrainConfig
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=10), OptimConfig(lr=0.1), epochs=5)
@@ -247,9 +251,32 @@ class TrainConfig:
             )
 
 
-def read_config(path: Path) -> TrainConfig:
-    """Read the configuration in a TOML file; settings with a former name are accepted with a warning."""
-    values = read_toml(path)
+def read_config(path: str | Path) -> TrainConfig:
+    """Read a training configuration.
+
+    Args:
+        path: A TOML file, or the name of a configuration that comes with verydeep, such as `highway50-mnist`. A file
+            may take settings from another one: `extends = "other.toml"`.
+
+    Returns:
+        The configuration; settings under a former name are accepted with a FutureWarning.
+
+    Raises:
+        UserError: The file cannot be read, or a setting is unknown or has a value that makes no sense.
+
+    Example:
+        >>> from verydeep.training import read_config
+        >>> config = read_config("highway50-mnist")
+        >>> config.model.depth, config.optim.lr
+        (50, 0.2)
+    """
+    file = find_config(path)
+    values = read_settings(file)
     if isinstance(values.get("search"), dict):
-        raise UserError(f"{path} has a [search] table; use: verydeep search {path}")
-    return from_dict(TrainConfig, values, str(path), partial(warnings.warn, category=FutureWarning, stacklevel=3))
+        raise UserError(f"{path} has a [search] table: it is for a search (verydeep search), not a single training")
+    try:
+        return from_dict(TrainConfig, values, str(file), partial(warnings.warn, category=FutureWarning, stacklevel=3))
+    except UserError as error:
+        if str(error).startswith(str(file)):
+            raise
+        raise UserError(f"{file}: {error}") from error

@@ -42,7 +42,7 @@ def evaluate(
     Returns:
         Totals, with `loss` and `accuracy`.
 
-    Examples:
+    Example:
         >>> from verydeep.data import load_dataset
         >>> from verydeep.models import create_model
         >>> from verydeep.training import evaluate
@@ -57,7 +57,7 @@ def evaluate(
     model.eval()
     try:
         with torch.inference_mode():
-            totals = objectives.evaluate(
+            totals = objectives.evaluate_batches(
                 model if forward is None else forward,
                 _batches(_part_of(split, group)),
                 objective or Classification(),
@@ -77,7 +77,7 @@ class Confusion:
         counts: The number of samples of each true class (row) with each prediction (column), int64.
         loss: Mean cross-entropy.
 
-    Examples:
+    Example:
         >>> import torch
         >>> from verydeep.training import Confusion
         >>> Confusion(("cat", "dog"), torch.tensor([[8, 2], [1, 9]]), loss=0.4)
@@ -151,7 +151,7 @@ def confusion(
         classes: The names of the classes.
         device: The device to compute on; the model is moved there.
 
-    Examples:
+    Example:
         >>> from verydeep.data import load_dataset
         >>> from verydeep.models import create_model
         >>> from verydeep.training import confusion
@@ -168,7 +168,7 @@ def confusion(
         counts += (y * len(classes) + logits.argmax(1)).cpu().bincount(minlength=len(counts))
 
     with cpu_settings(), torch.inference_mode():
-        totals = objectives.evaluate(model, _batches(split), Classification(), device=device, observe=count)
+        totals = objectives.evaluate_batches(model, _batches(split), Classification(), device=device, observe=count)
     return Confusion(classes, counts.view(len(classes), -1), totals.loss)
 
 

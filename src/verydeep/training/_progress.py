@@ -25,7 +25,7 @@ class TrainingProgress:
 
     Override the methods you want to use. With several processes, only the first one calls them.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, TrainingProgress, train
         >>> class Epochs(TrainingProgress):

@@ -17,7 +17,7 @@ class TensorBoard(TrainingProgress):
     Args:
         progress: The other display; by default, only warnings are shown.
 
-    Examples:
+    Example:
         >>> from verydeep.training import TensorBoard, TrainConfig, train
         >>> run = train(TrainConfig(), "runs/mnist", progress=TensorBoard())  # doctest: +SKIP
     """

@@ -38,7 +38,7 @@ class Interrupted(Exception):  # noqa: N818 - not an error
     Attributes:
         run: The run.
 
-    Examples:
+    Example:
         >>> from verydeep.training import Interrupted, TrainConfig, resume, train
         >>> def train_or_save(config: TrainConfig) -> None:
         ...     try:
@@ -86,7 +86,7 @@ def train(
         UserError: Settings, data or files do not fit together; the message says what to change.
         Interrupted: Someone pressed Ctrl-C; the run is saved.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, train
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig("highway-mlp", depth=3, width=8), epochs=2)
@@ -149,7 +149,7 @@ def resume(
         UserError: The run cannot be continued; the message says why.
         Interrupted: Someone pressed Ctrl-C; the run is saved.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, resume, train
         >>> run = train(TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1), "runs/digits")
@@ -186,7 +186,7 @@ def resume(
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     """Create the network of a configuration for the data's samples and classes, initialised from the seed."""
     shape = tuple(dataset.train.x.shape[1:])
-    overrides = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
+    overrides: dict[str, Any] = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
     try:
         return seeded(config.seed, lambda: create_model(config.model.name, **overrides))
     except RuntimeError as error:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from verydeep.cli._options import option, read_options
 from verydeep.errors import UserError
-from verydeep.redact import redact
 
 if TYPE_CHECKING:
     from verydeep.bench import BenchTask
@@ -39,7 +38,7 @@ class BenchOptions:
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(BenchOptions, "bench", arguments)
-    from verydeep.bench import bench_table, bench_tasks, load_results, selected_tasks
+    from verydeep.bench import bench_page, bench_table, bench_tasks, load_results, selected_tasks
     from verydeep.files import write_atomic
     from verydeep.report import plot_bench
 
@@ -55,7 +54,7 @@ def main(arguments: list[str]) -> None:
         raise UserError(f"{folder} has no measurements yet; leave out --no-measure")
     table = bench_table(results)
     write_atomic(folder / "bench.json", json.dumps(results, indent=1) + "\n")
-    write_atomic(folder / "bench.md", _heading(results) + table)
+    write_atomic(folder / "bench.md", bench_page(results))
     plot_bench(results, folder / "bench.png")
     _show(results, table, folder, options.json)
 
@@ -71,15 +70,6 @@ def _run(tasks: list[BenchTask], folder: Path) -> None:
         line = bar.add_task("starting", total=len(tasks))
         for task in run_bench(tasks, folder):
             bar.update(line, advance=1, description=task.name)
-
-
-def _heading(results: dict[str, dict[str, Any]]) -> str:
-    """Describe the machine and versions of the latest result."""
-    last = max(results.values(), key=lambda result: str(result["date"]))
-    facts = last["environment"]
-    names = ("processor", "cores", "system", "python", "torch", "verydeep", "git")
-    versions = ", ".join(f"{name} {facts[name]}" for name in names)
-    return f"{last['date'][:10]}: {versions}; {redact(*facts['command'].split(' '))}\n\n"
 
 
 def _show(results: dict[str, dict[str, Any]], table: str, folder: Path, as_json: bool) -> None:

@@ -105,7 +105,7 @@ def as_samples(array: np.ndarray, where: str) -> Tensor:
     if array.dtype != np.uint8:
         array = array.astype(np.float64 if array.dtype.itemsize > 2 and array.dtype != np.float32 else np.float32)
         _check_finite(array, where)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return torch.from_numpy(np.require(array, requirements=("C", "W")))
 
 
 def _image_axes(array: np.ndarray, where: str) -> np.ndarray:

@@ -78,15 +78,14 @@ def can_set_gradients(parameters: Sequence[Tensor]) -> bool:
 
 
 def has_hooks(*modules: nn.Module) -> bool:
-    """Whether calling one of the modules does more than its class says: a hook, or a `forward` of its own."""
-    if _has_any_global_hook():
-        return True
-    for module in modules:
-        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
-            return True
-        if "forward" in vars(module):
-            return True
-    return False
+    """Whether calling one of the modules does more than its class says, because of hooks of all modules or its own."""
+    return _has_any_global_hook() or any(map(has_own_hooks, modules))
+
+
+def has_own_hooks(module: nn.Module) -> bool:
+    """Whether this module has hooks, or a `forward` that is not that of its class."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks) or "forward" in vars(module)
 
 
 def _can_run(backend: Backend, activations: Activations, *tensors: Tensor) -> bool:

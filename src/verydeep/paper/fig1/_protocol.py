@@ -1,30 +1,20 @@
-"""The protocol of Figure 1 (Section 4.1): its networks, the search space, and how long each setting is trained.
+"""The protocol of Figure 1 (Section 4.1): its networks, and how long each setting is trained.
 
-The paper trained plain and highway networks of 10, 20, 50 and 100 layers on MNIST with 100 random settings each. It
-searched over the initial learning rate, momentum, the learning rate's exponential decay factor, the activation and, for
-highways, the gate bias between -1 and -10. It published the ranges of the last two; the other ranges are ours, and the
-same for both families:
-
-* learning rate 1e-4 to 1, log-uniform: the best values we knew are 0.002 (plain, 50 layers) and 0.2 (highway, 50
-  layers), and the range extends beyond either by a factor of five or more;
-* momentum 0.5 to 0.99: below, SGD is merely slower; above, the velocity still remembers 100 updates;
-* decay factor 0.9 to 1 per epoch: after 100 epochs the learning rate is 3e-5 of its initial value, or unchanged.
-
-A setting's number determines each of its values independently of the others, so plain and highway networks of every
-depth are compared with the same learning rates, momenta and decay factors.
+What each network is and which settings are searched is in `configs/fig1/`, a search configuration per network. A
+setting's number determines each of its values independently of the others, so plain and highway networks of every depth
+are compared with the same learning rates, momenta and decay factors.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
-from verydeep.data import DataConfig
+from verydeep.config import config_folder
 from verydeep.errors import unknown
-from verydeep.search import Choices, Range, Settings, Space, draw, with_settings
-from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig
+from verydeep.search import SearchConfig, Settings, Space, draw, read_search, with_settings
+from verydeep.training import TrainConfig
 
 DEPTHS = (10, 20, 50, 100)
-WIDTHS = {"plain": 71, "highway": 50}
-SEED = 0
 
 
 @dataclass(frozen=True)
@@ -39,16 +29,15 @@ class Fig1Network:
         """The name in files and options, such as `highway-50`."""
         return f"{self.family}-{self.depth}"
 
+    @cached_property
+    def search(self) -> SearchConfig:
+        """What is trained and searched, from the network's file."""
+        return read_search(config_folder() / "fig1" / f"{self.name}.toml")
+
     @property
     def space(self) -> Space:
         """The search space; both families share all ranges except that of the gate bias."""
-        shared: Space = {
-            "optim.lr": Range(1e-4, 1.0, log=True),
-            "optim.momentum": Range(0.5, 0.99),
-            "schedule.factor": Range(0.9, 1.0),
-            "model.activation": Choices(("tanh", "relu")),
-        }
-        return shared | ({"model.gate_bias": Range(-10.0, -1.0)} if self.family == "highway" else {})
+        return self.search.space
 
 
 NETWORKS = tuple(Fig1Network(family, depth) for depth in DEPTHS for family in ("plain", "highway"))
@@ -86,16 +75,8 @@ class Protocol:
 
     def base(self, network: Fig1Network) -> TrainConfig:
         """The configuration that all settings of a network share."""
-        return TrainConfig(
-            data=DataConfig(self.data),
-            model=ModelConfig(f"{network.family}-mlp", depth=network.depth, width=WIDTHS[network.family]),
-            optim=OptimConfig(),
-            schedule=ScheduleConfig("exponential"),
-            epochs=self.epochs,
-            evaluate_train=True,
-            device="cpu",
-            threads=1,
-        )
+        shared = network.search.train
+        return replace(shared, data=replace(shared.data, source=self.data), epochs=self.epochs)
 
     def config(self, network: Fig1Network, trial: int) -> TrainConfig:
         """The configuration of a trial."""
@@ -104,7 +85,7 @@ class Protocol:
 
 def settings_of(network: Fig1Network, trial: int) -> Settings:
     """Draw the settings of a trial."""
-    return draw(network.space, SEED, trial)
+    return draw(network.space, network.search.options.seed, trial)
 
 
 HALVING = Protocol((HalvingStage(2, 100), HalvingStage(10, 33), HalvingStage(100, 10)))

@@ -15,7 +15,7 @@ from typing import Any
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, write_atomic
-from verydeep.paper.fig1._protocol import SEED, Fig1Network, Protocol, settings_of
+from verydeep.paper.fig1._protocol import Fig1Network, Protocol, settings_of
 from verydeep.search import Settings
 from verydeep.training import EpochMetrics, TrainConfig, environment
 
@@ -57,7 +57,8 @@ class Fig1Results:
 
     def __init__(self, folder: Path, network: Fig1Network, protocol: Protocol) -> None:
         self.network, self.file = network, folder / f"{network.name}.jsonl"
-        self.head = {"network": network.name, "seed": SEED, "config": to_dict(curve_config(protocol, network))}
+        config = to_dict(curve_config(protocol, network))
+        self.head = {"network": network.name, "seed": network.search.options.seed, "config": config}
         self.trials: dict[int, Fig1Trial] = {}
         for line in self._lines():
             if "trial" in line:

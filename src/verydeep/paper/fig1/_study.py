@@ -106,6 +106,7 @@ def _message(task: Fig1Task, outcome: Outcome) -> str:
     name = f"{task.network.name} trial {task.trial}"
     if outcome.status == "killed":
         return f"{name}: its process was killed; another one resumes it"
+    epochs = f"{len(outcome.metrics)} epoch{'' if len(outcome.metrics) == 1 else 's'}"
     if outcome.status == "diverged":
-        return f"{name}: diverged after {len(outcome.metrics)} epochs"
-    return f"{name}: training loss {outcome.metrics[-1].train_loss:.4g} after {len(outcome.metrics)} epochs"
+        return f"{name}: diverged after {epochs}"
+    return f"{name}: training loss {outcome.metrics[-1].train_loss:.4g} after {epochs}"

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
-from verydeep.paper.fig1._protocol import DEPTHS, HalvingStage, Protocol
+from verydeep.paper.fig1._protocol import DEPTHS, HALVING, NETWORKS, HalvingStage, Protocol
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.paper.fig1._study import epoch_seconds
 
@@ -14,7 +15,7 @@ LEARNT = 0.01  # a training loss that counts as learnt
 
 @dataclass(frozen=True)
 class Fig1Row:
-    """The results of one network.
+    """The results of one network of Figure 1.
 
     Attributes:
         network: Its name.
@@ -29,7 +30,12 @@ class Fig1Row:
         top_test_accuracy: Its mean over the ten best settings.
         settings_of_best: The best setting.
         epoch_seconds: Time per epoch on one core.
-        learnt_after: Number of epochs until the best setting's loss fell below `LEARNT`; None if it never did.
+        learnt_after: Number of epochs until the best setting's loss fell below 0.01; None if it never did.
+
+    Example:
+        >>> from verydeep.paper import Fig1Row
+        >>> Fig1Row("highway-50", parameters=289_660, settings=(0, 100)).best is None
+        True
     """
 
     network: str
@@ -56,6 +62,23 @@ def best_trials(result: Fig1Results, count: int = TOP) -> list[Fig1Trial]:
 def fig1_rows(results: Sequence[Fig1Results], protocol: Protocol) -> list[Fig1Row]:
     """A row per network, including those not trained yet."""
     return [_row(result, protocol) for result in results]
+
+
+def read_fig1(folder: str | Path) -> list[Fig1Row]:
+    """Read what was measured for Figure 1.
+
+    Args:
+        folder: The folder of the recorded trials, such as `results/fig1`.
+
+    Returns:
+        A row per network, including those not trained yet.
+
+    Example:
+        >>> from verydeep.paper import read_fig1
+        >>> [row.network for row in read_fig1("results/fig1")][:2]
+        ['plain-10', 'highway-10']
+    """
+    return fig1_rows([Fig1Results(Path(folder), network, HALVING) for network in NETWORKS], HALVING)
 
 
 def _row(result: Fig1Results, protocol: Protocol) -> Fig1Row:
@@ -114,5 +137,5 @@ def mean_curves(results: Sequence[Fig1Results]) -> dict[str, list[float]]:
 def describe_protocol(stages: Sequence[HalvingStage]) -> str:
     """Describe the stages in words."""
     first, *rest = stages
-    text = f"{first.settings} settings for {first.epochs} epochs"
+    text = f"{first.settings} settings for {first.epochs} epoch{'' if first.epochs == 1 else 's'}"
     return text + "".join(f", the best {stage.settings} of them for {stage.epochs}" for stage in rest)

@@ -8,11 +8,12 @@ from typing import get_args
 
 from verydeep.config import to_dict
 from verydeep.paper._duration import format_duration
-from verydeep.paper._markdown import render_markdown
 from verydeep.paper._recipes import Recipe, read_recipe
+from verydeep.paper._templates import TEMPLATES
 from verydeep.paper.tables._results import SeedCurve, TableResult, shared
 from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TableRow
 from verydeep.paper.tables._time_left import epoch_seconds
+from verydeep.report import render_markdown
 from verydeep.search import dotted
 
 
@@ -50,6 +51,11 @@ class LogLine:
     epoch: int
     accuracies: tuple[float | None, ...]
 
+    @property
+    def cells(self) -> list[str]:
+        """The line as text; accuracies that are not known are empty."""
+        return [str(self.epoch), *("" if value is None else f"{value:.2f}" for value in self.accuracies)]
+
 
 @dataclass(frozen=True)
 class AuthorsLog:
@@ -58,21 +64,39 @@ class AuthorsLog:
     networks: tuple[str, ...]
     lines: tuple[LogLine, ...]
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return ["epoch", *(column for name in self.networks for column in (f"{name}: theirs", "ours"))]
 
-def read_results(folder: Path, rows: Sequence[TableRow] = TABLE_ROWS) -> list[TableResult]:
-    """Read the results of some rows, by default of all."""
+
+def read_results(folder: str | Path, rows: Sequence[TableRow] = TABLE_ROWS) -> list[TableResult]:
+    """Read what was measured for Tables 1 to 3.
+
+    Args:
+        folder: The folder of the results, such as `results/tables`.
+        rows: The rows to read; by default, all.
+
+    Returns:
+        The results of every row and recipe that has any.
+
+    Example:
+        >>> from verydeep.paper import read_results
+        >>> for result in read_results("results/tables"):
+        ...     print(result.row.title, result.recipe, [curve.accuracy for curve in result.curves.values()])
+    """
     results = [TableResult(folder, row, recipe) for row in rows if row.name for recipe in get_args(Recipe)]
     return [result for result in results if result.curves]
 
 
 def table_lines(table: str, results: Sequence[TableResult]) -> list[str]:
     """A table, in Markdown; rows without results say so."""
-    return render_markdown("table.md", lines=table_rows(table, results)).splitlines()
+    return render_markdown("table.md", TEMPLATES, lines=table_rows(table, results)).splitlines()
 
 
 def log_lines(results: Sequence[TableResult], table: str) -> list[str]:
     """The authors' logs of a table's networks beside ours, in Markdown."""
-    return render_markdown("table-log.md", log=authors_log(results, table)).splitlines()
+    return render_markdown("table-log.md", TEMPLATES, log=authors_log(results, table)).splitlines()
 
 
 def table_rows(table: str, results: Sequence[TableResult]) -> list[TableLine]:

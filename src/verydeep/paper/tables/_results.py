@@ -42,10 +42,29 @@ class SeedCurve:
 
 
 class TableResult:
-    """The results of one row and recipe, in the file NAME-RECIPE.json."""
+    """The results of one row of a table with one recipe, in the file NAME-RECIPE.json.
 
-    def __init__(self, folder: Path, row: TableRow, recipe: Recipe) -> None:
-        self.row, self.recipe, self.file = row, recipe, folder / f"{row.name}-{recipe}.json"
+    Args:
+        folder: The folder of the results, such as `results/tables`.
+        row: The row.
+        recipe: `paper` for the authors' recipe, `fast` for ours.
+
+    Attributes:
+        row: The row.
+        recipe: The recipe.
+        file: The file.
+        config: The settings of the trainings, or None if there is no file.
+        curves: The training of each seed, epoch by epoch.
+
+    Example:
+        >>> from verydeep.paper import TABLE_ROWS, TableResult
+        >>> result = TableResult("results/tables", TABLE_ROWS[0], "fast")
+        >>> result.file.name
+        'highway-mnist-16-fast.json'
+    """
+
+    def __init__(self, folder: str | Path, row: TableRow, recipe: Recipe) -> None:
+        self.row, self.recipe, self.file = row, recipe, Path(folder) / f"{row.name}-{recipe}.json"
         self.config: TrainConfig | None = None
         self.curves: dict[int, SeedCurve] = {}
         if self.file.exists():

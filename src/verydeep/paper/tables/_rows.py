@@ -17,7 +17,9 @@ TABLES = {
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a table.
+    """A row of Table 1, 2 or 3 of the paper.
+
+    `TABLE_ROWS` has all of them, in the order of the paper.
 
     Attributes:
         table: Key of the table in `TABLES`.
@@ -28,6 +30,12 @@ class TableRow:
         name: Name of its recipes, also for `--only`; empty if the row is not trained here.
         seeds: Number of runs that the paper reports.
         quick: Whether its network accepts images as small as the digits.
+
+    Example:
+        >>> from verydeep.paper import TABLE_ROWS
+        >>> row = next(row for row in TABLE_ROWS if row.name == "highway-b")
+        >>> row.title, row.published
+        ('Highway B, 19 layers', '92.46 (92.28 ± 0.16)')
     """
 
     table: str

@@ -52,7 +52,7 @@ class Chart:
         return {
             "x": list(self.x),
             "series": [{"name": s.name, "values": [_finite(v) for v in s.values]} for s in self.series],
-            "name": self.x_name, "percent": self.percent, "log": self.log,
+            "name": self.x_name.removesuffix(" (from 1)"), "percent": self.percent, "log": self.log,
             "box": (LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM), "range": (left, right, low, high),
         }  # fmt: skip
 

@@ -15,7 +15,7 @@ from verydeep.analysis import (
     is_significant,
     split_name,
 )
-from verydeep.report.figures._axes import Array, layer_grid
+from verydeep.report.figures._axes import LAYER, Array, layer_grid
 from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
 from verydeep.report.figures._lesions import interaction
 from verydeep.report.figures._routing import choose_classes, layout_dendrogram
@@ -123,7 +123,7 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
         values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
-            layers, [Series("this layer closed", values)], "closed layer (from 1)", f"{y_name}, {where}",
+            layers, [Series("this layer closed", values)], LAYER, f"{y_name}, {where}",
             percent=key == "error", rule=(baseline, "no layer closed"),
         )  # fmt: skip
     return charts
@@ -153,9 +153,7 @@ def flow_charts(flows: Sequence[SignalFlow]) -> dict[str, Chart]:
             Series(flow.name, _padded(getattr(flow, key), longest), colour, _LINES[line % 3])
             for flow, (colour, line) in zip(flows, styles, strict=True)
         ]
-        charts[key] = Chart(
-            f"{y_name} in every layer", range(1, longest + 1), curves, "layer (from 1)", y_name, log=True
-        )
+        charts[key] = Chart(f"{y_name} in every layer", range(1, longest + 1), curves, LAYER, y_name, log=True)
     return charts
 
 

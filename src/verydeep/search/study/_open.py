@@ -42,7 +42,7 @@ def start_study(
     Raises:
         UserError: The folder or the storage holds something else, or the study of another search.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, start_study
         >>> from verydeep.training import TrainConfig
@@ -84,7 +84,7 @@ def open_study(folder: str | Path, storage: str | None = None, heartbeat: int = 
     Raises:
         UserError: There is no such study.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, open_study, start_study
         >>> from verydeep.training import TrainConfig

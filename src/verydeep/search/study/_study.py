@@ -28,7 +28,7 @@ class Study:
         config: The search.
         store: The storage.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, start_study
         >>> from verydeep.training import TrainConfig

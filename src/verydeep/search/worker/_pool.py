@@ -32,7 +32,7 @@ class Workers:
         heartbeat: Seconds between heartbeats to it.
         root: Folder of the known datasets.
 
-    Examples:
+    Example:
         >>> from verydeep.search import Workers
         >>> Workers(jobs=2).jobs
         2

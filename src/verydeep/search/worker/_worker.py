@@ -55,7 +55,7 @@ def work(
     Returns:
         Whether the study is complete; it is not if the budget was used up or someone interrupted.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, start_study, work
         >>> from verydeep.training import ModelConfig, TrainConfig

@@ -35,7 +35,7 @@ class RunInfo:
         seconds: Time spent training.
         problem: What is wrong with a broken run.
 
-    Examples:
+    Example:
         >>> from verydeep.training import RunInfo
         >>> RunInfo("digits", "finished", 0.0, "highway-mlp", epochs_done=2, epochs=2, test_accuracy=0.97)
         RunInfo('digits', finished, highway-mlp, 2 of 2 epochs, test accuracy 97.00%)
@@ -72,7 +72,7 @@ def list_runs(folder: str | Path) -> list[RunInfo]:
     Raises:
         UserError: There is no such folder.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, list_runs, train
         >>> run = train(TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1), "runs/first")

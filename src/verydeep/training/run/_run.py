@@ -42,7 +42,7 @@ class Run:
         path: The run's folder.
         config: Its configuration.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, Run, TrainConfig, train
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=2)

@@ -34,7 +34,7 @@ class Seeds:
         config: The configuration of all runs.
         seeds: The seeds.
 
-    Examples:
+    Example:
         >>> from verydeep.training import Seeds
         >>> seeds = Seeds.load("runs/digits-seeds")  # doctest: +SKIP
         >>> seeds  # doctest: +SKIP

@@ -35,7 +35,7 @@ class SeedsInterrupted(Exception):  # noqa: N818 - not an error
     Attributes:
         seeds: The seeds.
 
-    Examples:
+    Example:
         >>> from verydeep.training import SeedsInterrupted, TrainConfig, train_seeds
         >>> def train_or_save(config: TrainConfig) -> None:
         ...     try:
@@ -81,7 +81,7 @@ def train_seeds(
         UserError: Settings, data or files do not fit together, or every seed failed.
         SeedsInterrupted: Someone pressed Ctrl-C; every seed is saved.
 
-    Examples:
+    Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, train_seeds
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1)
@@ -127,7 +127,7 @@ def resume_seeds(
     Returns:
         The runs and their summary.
 
-    Examples:
+    Example:
         >>> from verydeep.training import resume_seeds
         >>> seeds = resume_seeds("runs/digits-seeds", epochs=20)  # doctest: +SKIP
     """

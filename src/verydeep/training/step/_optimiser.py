@@ -7,7 +7,7 @@ from torch import nn
 
 from verydeep.errors import UserError
 from verydeep.nn import parameter_groups
-from verydeep.optim import Muon, matrix_shapes, muon_groups
+from verydeep.optim import Muon, muon_groups
 from verydeep.training._config import OptimConfig
 
 
@@ -28,11 +28,11 @@ def make_optimiser(model: nn.Module, config: OptimConfig, extra: nn.Module | Non
     )
     if not groups:
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
-    groups = muon_groups(groups, model) if config.name == "muon" else _merge(groups)
-    optimiser = _make(_with_base_rate(groups), config, model)
+    groups = muon_groups(model, groups) if config.name == "muon" else _merge(groups)
+    optimiser = _make(_with_base_rate(groups), config)
     if extra is not None:
         groups = parameter_groups(extra, config.lr, config.weight_decay, bias_lr=config.bias_lr)
-        for group in _with_base_rate(muon_groups(groups, extra) if config.name == "muon" else groups):
+        for group in _with_base_rate(muon_groups(extra, groups) if config.name == "muon" else groups):
             optimiser.add_param_group(group)
     return optimiser
 
@@ -48,9 +48,9 @@ def clip_gradients(optimiser: torch.optim.Optimizer, norm: float) -> None:
     nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], norm)
 
 
-def _make(groups: list[dict[str, Any]], config: OptimConfig, model: nn.Module) -> torch.optim.Optimizer:
+def _make(groups: list[dict[str, Any]], config: OptimConfig) -> torch.optim.Optimizer:
     if config.name == "muon":
-        return Muon(groups, config.lr, config.momentum, config.nesterov, shapes=matrix_shapes(model))
+        return Muon(groups, config.lr, config.momentum, config.nesterov)
     fused = all(_is_fusible(parameter) for group in groups for parameter in group["params"])
     if config.name == "adam":
         return torch.optim.AdamW(groups, config.lr, fused=fused)
