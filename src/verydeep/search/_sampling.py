@@ -1,7 +1,7 @@
 """How the settings of a trial are drawn, at random or by TPE, and how Optuna stores them.
 
-Random settings follow from the seed, the trial's number and each field's name alone. So any number of workers on any
-number of machines draw the same settings in any order, and a field has the same values whatever is searched beside it:
+Random settings follow from the seed, the trial's number and each field's name. So any number of workers on any
+number of machines draw the same settings in any order, and a field has the same values whatever else is searched:
 two networks searched with one seed are compared under the same learning rates.
 """
 

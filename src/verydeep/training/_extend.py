@@ -1,4 +1,4 @@
-"""Changing the number of epochs of a run that exists: what is refused, and what changes besides."""
+"""Changing the number of epochs of a run that exists: what is refused, and what else changes."""
 
 from verydeep.errors import UserError
 from verydeep.training._config import TrainConfig

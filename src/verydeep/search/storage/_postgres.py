@@ -37,7 +37,7 @@ class PostgresStore:
 
     def __init__(self, url: str, heartbeat_interval: int) -> None:
         if not url.startswith(_SCHEMES):
-            raise UserError(f"--storage: expected {_EXPECTED}")  # the value may be a password
+            raise UserError(f"storage: expected {_EXPECTED}")  # the value may be a password
         if _AMBIGUOUS.search(url):  # SQLAlchemy would take part of a password for the host, and errors would show it
             raise UserError(f"storage {redact(url)}: write every @ except the one before the host as %40")
         self.heartbeat_interval = heartbeat_interval

@@ -1,7 +1,7 @@
 """A study: the trials of a search, and the attempts at each of them.
 
-A trial here is a number from 0 to `trials - 1`, which decides its settings. In Optuna, each attempt at it is a trial
-of its own. An attempt abandoned because its worker died or was stopped is marked as failed there, and the trial is free
+A trial here is a number from 0 to `trials - 1`, which decides its settings. In Optuna, each attempt at it is a separate
+trial. An attempt abandoned because its worker died or was stopped is marked as failed there, and the trial is free
 again. If two workers add an attempt at the same instant, the earlier one counts and the other is never run.
 """
 

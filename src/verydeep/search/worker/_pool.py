@@ -56,7 +56,7 @@ class WorkerProcess:
         make_folder(self.log.parent)
         command = python_command("-m", "verydeep.search.worker._main", str(folder))
         with self.log.open("wb") as log:
-            # In a session of its own, so that Ctrl-C reaches only this process, which passes it on once.
+            # In a separate session, so that Ctrl-C reaches only this process, which passes it on once.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,

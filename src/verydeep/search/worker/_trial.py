@@ -1,4 +1,4 @@
-"""One trial: an ordinary run in a folder of its own, which continues where an earlier attempt stopped."""
+"""One trial: an ordinary run in its own folder, which continues where an earlier attempt stopped."""
 
 import time
 from collections.abc import Callable, Iterator

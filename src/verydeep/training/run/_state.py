@@ -23,7 +23,7 @@ class RunState:
 
     Attributes:
         position: Where training stands.
-        totals: Loss and correct answers of the current epoch, summed over this process's samples; float64, `(2,)`.
+        totals: Loss and correct predictions of the current epoch, summed over this process's samples; float64, `(2,)`.
         problems: What is wrong with each checkpoint that had to be skipped.
         patience_from: The epoch from which patience counts, if the best one was before.
     """
@@ -95,7 +95,7 @@ class RunState:
         self._saved = time.perf_counter()
 
     def sum_totals(self) -> tuple[float, float]:
-        """Loss and correct answers of the current epoch, summed over the samples of all processes."""
+        """Loss and correct predictions of the current epoch, summed over the samples of all processes."""
         loss, correct = self._group.sum(self.totals.clone()).tolist()
         return loss, correct
 

@@ -1,4 +1,4 @@
-"""The process that trains one seed, until its run has ended or standard input is closed."""
+"""The process that trains one seed, until its run is finished or standard input is closed."""
 
 import os
 import signal

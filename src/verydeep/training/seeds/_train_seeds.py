@@ -157,7 +157,7 @@ def _fit(seeds: Seeds, root: str | Path | None, jobs: int | None, progress: Seed
 def _run_until_done(
     seeds: Seeds, root: str | Path | None, jobs: int, progress: SeedsProgress, tensorboard: bool
 ) -> tuple[dict[int, str], bool]:
-    """Start processes until all seeds have ended; return problems by seed, and whether someone interrupted."""
+    """Start processes until all seeds are finished; return problems by seed, and whether someone interrupted."""
     waiting = [seed for seed in seeds.seeds if not seeds.has_ended(seed)]
     running: dict[int, SeedProcess] = {}
     failed: dict[int, str] = {}
@@ -204,7 +204,7 @@ class SeedProcess:
         command = python_command("-m", "verydeep.training.seeds._seed_worker", str(folder), str(seed))
         command += [str(root) if root else "", "tensorboard" if tensorboard else ""]
         with self.log.open("wb") as log:
-            # In a session of its own, so that Ctrl-C reaches only this process, which passes it on once.
+            # In a separate session, so that Ctrl-C reaches only this process, which passes it on once.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,

@@ -82,8 +82,8 @@ class Distillation(TrainingLoss):
         """The cross-entropy between the softened predictions of teacher and student, summed over the batch."""
         temperature = self.settings.temperature
         with torch.no_grad(), self.autocast():
-            answers = (self.teacher(x).float() / temperature).softmax(1)
-        return F.cross_entropy(logits.float() / temperature, answers, reduction="sum")
+            targets = (self.teacher(x).float() / temperature).softmax(1)
+        return F.cross_entropy(logits.float() / temperature, targets, reduction="sum")
 
 
 def load_teacher(config: TrainConfig, classes: int) -> Network:

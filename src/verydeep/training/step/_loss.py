@@ -18,19 +18,19 @@ class TrainingLoss:
         forward: The network.
     """
 
-    extra: nn.Module | None = None  # trained beside the network and thrown away afterwards
+    extra: nn.Module | None = None  # trained along with the network and discarded afterwards
 
     def __init__(self, objective: Objective, forward: Forward) -> None:
         self.objective, self.forward = objective, forward
 
     def __call__(self, x: Tensor, y: Tensor, epoch: int, fraction: float) -> tuple[Tensor, Tensor]:
-        """The loss summed over a batch, and how many of its samples are answered correctly.
+        """The loss summed over a batch, and the number of correct predictions.
 
         Args:
             x: Samples.
             y: Their targets.
             epoch: Epochs completed.
-            fraction: The share of the current stage that is done.
+            fraction: The fraction of the current stage that is done.
         """
         outputs = self.forward(x)
         return self.objective.training_loss(outputs, y), self.objective.count_correct(outputs, y)

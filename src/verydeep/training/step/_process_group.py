@@ -147,10 +147,10 @@ class FlatGradients:
 
         Args:
             stop_requested: Whether this process was asked to stop.
-            sync: Whether to wait for a GPU's answer; otherwise only processes on CPUs learn of a request to stop.
+            sync: Whether to wait for a GPU; otherwise only processes on CPUs learn of a request to stop.
 
         Returns:
-            Whether any process was asked to stop; the answer is the same in all of them.
+            Whether any process was asked to stop; the result is the same in all of them.
         """
         if self.group.size == 1:
             return stop_requested
