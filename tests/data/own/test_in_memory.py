@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 import torch
+from pandas import DataFrame as Frame
 
 from verydeep.data import DataConfig, Dataset, Inputs, load_dataset
 from verydeep.errors import UserError
@@ -16,45 +18,12 @@ from verydeep.models import create_model
 from verydeep.training import ModelConfig, TrainConfig, resume, train
 
 
-class Column:
-    def __init__(self, cells: Any) -> None:
-        self.cells = cells
-
-    def to_numpy(self) -> Any:
-        return np.array(self.cells, dtype=None if None not in list(self.cells) else object)
-
-
-class Frame:
-    """What pandas and polars have in common."""
-
-    def __init__(self, columns: dict[Any, Any]) -> None:
-        self.data = columns
-
-    @property
-    def columns(self) -> list[Any]:
-        return list(self.data)
-
-    @property
-    def dtypes(self) -> list[Any]:
-        return [self[name].to_numpy().dtype for name in self.data]
-
-    def __len__(self) -> int:
-        return len(next(iter(self.data.values()), ()))
-
-    def __getitem__(self, name: Any) -> Column:
-        return Column(self.data[name])
-
-
-def pandas(columns: dict[Any, Any]) -> Any:
-    return pytest.importorskip("pandas", reason="pandas is not installed").DataFrame(columns)
-
-
-def polars(columns: dict[Any, Any]) -> Any:
-    return pytest.importorskip("polars", reason="polars is not installed").DataFrame(columns, strict=False)
+def polars_frame(columns: dict[Any, Any]) -> polars.DataFrame:
+    return polars.DataFrame(columns, strict=False)
 
 
 Make = Callable[[dict[Any, Any]], Any]
-EVERY = pytest.mark.parametrize("make", [Frame, pandas, polars])
+EVERY = pytest.mark.parametrize("make", [Frame, polars_frame])
 PETS: dict[Any, Any] = {
     "age": [20 + i for i in range(30)],
     "weight": [None if i == 7 else 0.1 + i / 3 for i in range(30)],
