@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -161,7 +162,7 @@ def test_a_seed_that_someone_else_stops_is_named(
     seeds = train_seeds(quick, 2, tmp_path / "seeds")
     assert seeds.summary is not None
     assert [line["status"] for line in seeds.summary["seeds"]] == ["finished", "failed"]
-    assert "1 failed (its process was asked to stop; try again" in seeds.describe()
+    assert "1 failed (its process was asked to stop; resume " in seeds.describe()
 
 
 @pytest.mark.slow
@@ -230,3 +231,20 @@ def test_the_table_has_a_row_for_every_seed(
     rows = capsys.readouterr().out
     for cells in ("│ 0    │ finished", "│ 1    │ training", "│ 2    │ failed: [no] way", "│ 3    │ waiting"):
         assert cells in rows
+
+
+@pytest.mark.slow
+def test_all_seeds_are_trained_for_longer_and_record_the_command_of_the_parent(
+    tmp_path: Path, quick: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["verydeep", "train", "--seeds", "2"])
+    seeds = train_seeds(quick, 2, tmp_path / "seeds")
+    longer = resume_seeds(seeds, epochs=quick.epochs + 1)
+    once = train(replace(quick, epochs=quick.epochs + 1, seed=1, threads=1), tmp_path / "once")
+    assert [run.metrics[-1].epoch for run in longer.runs.values()] == [quick.epochs + 1] * 2
+    weights = (longer.folder(1) / "model.safetensors").read_bytes()
+    assert weights == (once.path / "model.safetensors").read_bytes()
+    assert longer.summary is not None
+    assert longer.summary["runs"] == 2
+    recorded = json.loads((longer.folder(1) / "environment.json").read_text())
+    assert recorded["command"] == "verydeep train --seeds 2"
