@@ -1,15 +1,18 @@
 """What is shown while a network trains: nothing, a line per epoch, or a live bar."""
 
+from __future__ import annotations
+
 import math
 import sys
 import time
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-from verydeep.training.run._checkpoint import Position
-from verydeep.training.run._metrics import EpochMetrics
-from verydeep.training.run._run import Run
+    from verydeep.training.run._checkpoint import Position
+    from verydeep.training.run._metrics import EpochMetrics
+    from verydeep.training.run._run import Run
 
 
 class TrainingProgress:
@@ -46,6 +49,7 @@ class ProgressBar(TrainingProgress):
     """A live bar for the current epoch, and a line for each epoch before."""
 
     def start(self, run: Run, position: Position, batches: int) -> None:
+        import torch
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
@@ -78,7 +82,7 @@ class ProgressBar(TrainingProgress):
             return
         self.shown = now
         loss, accuracy = (self.totals / self.samples).tolist()
-        self.totals, self.samples = torch.zeros_like(self.totals), 0
+        self.totals, self.samples = self.totals.new_zeros(2), 0
         speed = (self.done - self.first) / (now - self.began)
         left = (self.epochs * self.batches - self.done) / speed
         name, unit = ("accuracy", " samples/s") if self.progress.console.width >= 100 else ("acc", "/s")

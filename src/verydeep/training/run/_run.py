@@ -10,23 +10,27 @@ summary.json       how the run ended; written at the end
 events.log         when it was started, interrupted, resumed and finished
 """
 
+from __future__ import annotations
+
 import json
 import os
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from verydeep.config import from_dict, to_dict
-from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
-from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
+
+if TYPE_CHECKING:  # a run's folder is listed without torch
+    from torch import nn
+
+    from verydeep.data import Dataset
+    from verydeep.models import Network
 
 FORMAT = 1
 
@@ -38,7 +42,7 @@ class Run:
         self.path, self.config = path, config
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, model: nn.Module, metadata: dict[str, Any]) -> "Run":
+    def create(cls, path: Path, config: TrainConfig, model: nn.Module, metadata: dict[str, Any]) -> Run:
         """Write the first files of a run; the folder is a run once it has a config.json.
 
         Args:
@@ -47,6 +51,8 @@ class Run:
             model: The network; its architecture is recorded if it is one of ours.
             metadata: Further entries of config.json.
         """
+        from verydeep.models import Network, architecture
+
         require_free_folder(path)
         make_folder(path)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
@@ -59,7 +65,7 @@ class Run:
         return run
 
     @classmethod
-    def load(cls, path: str | Path) -> "Run":
+    def load(cls, path: str | Path) -> Run:
         """Open a run's folder."""
         path = Path(path)
         saved = read_json(path / "config.json", "expected a folder made by verydeep train")
@@ -132,6 +138,8 @@ class Run:
             if self.summary is not None:
                 raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
             raise UserError(f"{self.path} has no weights yet; continue it: verydeep train --resume {self.path}")
+        from verydeep.models import from_pretrained
+
         return from_pretrained(self.path)
 
     def append(self, metrics: EpochMetrics) -> None:
