@@ -24,14 +24,15 @@ class ModelConfig:
 
     Attributes:
         name: A name that `verydeep models` lists.
-        depth: Number of hidden layers of a fully connected network.
-        width: Number of blocks or units per layer.
-        activation: Activation function of the hidden layers.
-        gate_bias: Initial bias of the transform gates.
-        carry: Coupled or independent carry gates.
-        blocks: Number of blocks per stage of a residual network.
+        depth: Number of hidden layers of a fully connected network; by default, 50.
+        width: Number of units per layer of a fully connected network; by default, the named network's own.
+        activation: Activation function of the hidden layers; by default, the named network's own.
+        gate_bias: Initial bias of the transform gates; by default, one that suits the depth.
+        carry: Coupled (C = 1 - T) or independent carry gates; by default, coupled.
+        blocks: Number of blocks per stage of a residual network; by default, the named network's own.
         dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
-        classifier_std: Standard deviation of the initial weights of a convolutional network's classifier.
+        classifier_std: Standard deviation of the initial weights of a convolutional network's classifier; by
+            default, the named network's own.
     """
 
     name: str = "highway-mlp"
@@ -59,11 +60,11 @@ class OptimConfig:
         name: Stochastic gradient descent as in the paper, or Adam or Muon (both with decoupled weight decay).
         lr: Learning rate before the schedule.
         momentum: Momentum of SGD and Muon.
-        nesterov: Whether to use Nesterov momentum.
+        nesterov: Use Nesterov momentum.
         weight_decay: Weight decay of weights; biases have none.
         bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
         classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
-        clip: Scale gradients down to this norm if they exceed it.
+        clip: Scale gradients down to this norm if they exceed it; by default, they are not clipped.
     """
 
     name: Literal["sgd", "adam", "muon"] = "sgd"
@@ -92,8 +93,9 @@ class ScheduleConfig:
     """How the learning rate changes.
 
     Attributes:
-        name: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each milestone);
-            `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine decay to 0).
+        name: The schedule: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each
+            milestone); `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine
+            decay to 0).
         factor: Factor of exponential and multistep.
         milestones: Epochs after which the rate of multistep drops.
         warmup: The share of training in which the rate of one-cycle and cosine rises.
@@ -119,13 +121,13 @@ class DistillConfig:
     """Learning from a teacher, as in FitNets; without a teacher, from labels alone.
 
     Attributes:
-        teacher: The folder of a finished run on the same data.
+        teacher: The folder of a finished run on the same data; by default, there is no teacher.
         hint_epochs: The first n epochs train the layers up to `guided` to reproduce the output of the teacher's `hint`
             layer.
         hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
         guided: A layer of the student.
-        temperature: Softens the answers of teacher and student.
-        weight: Weight of the teacher's answers, relative to the labels, at the beginning.
+        temperature: Temperature of the softmax of teacher and student; higher is softer.
+        weight: Weight of the loss against the teacher's answers, relative to the labels, at the beginning.
         final_weight: The same weight at the end.
     """
 
@@ -165,16 +167,16 @@ class TrainConfig:
         label_smoothing: Share of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
-            None uses the weights themselves.
-        evaluate_train: Evaluate the whole training set after every epoch, as Figure 1 needs it.
+            by default, the weights themselves.
+        evaluate_train: Evaluate the whole training set after every epoch, as Figure 1 of the paper needs it.
         evaluate_test: Evaluate the test set after every epoch; nothing is ever selected on it.
-        patience: Stop when the validation accuracy has not improved for this many epochs.
+        patience: Stop when the validation accuracy has not improved for this many epochs; by default, train to the end.
         divergence_factor: Stop as diverged when the training loss is this many times that of a blind guess.
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
-        device: `cpu`, `cuda`, ...; `auto` uses a GPU if there is one.
+        device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses.
-        precision: `bfloat16` computes matrix products in half the width.
-        compile: Whether to use torch.compile.
+        precision: Numbers in matrix multiplications: 32 bits, or 16 bits with `bfloat16`.
+        compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
     """
 
