@@ -1,15 +1,20 @@
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 from verydeep.bench import bench_page
-from verydeep.cli import main
+from verydeep.cli import COMMANDS, main
+from verydeep.cli._help import help_text, meaning
+from verydeep.cli._options import Setting, settings_of
 from verydeep.cli.commands._bench import _show
+from verydeep.cli.commands._completion import words_after
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,18 +23,124 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"\n  {name} " in shown for name in ("data", "models", "train"))
 
 
-@pytest.mark.slow
-def test_models_are_listed_without_cutting_names_at_80_columns() -> None:
-    environment = os.environ | {"COLUMNS": "80"}
-    command = [sys.executable, "-m", "verydeep", "models"]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-    assert "highway-19-nin classes=100" in shown
-    assert "2,265,928" in shown
+def _python(program: str, *arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment).stdout
+
+
+def test_listings_and_every_help_load_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    lines = [["models"], ["models", "--json"], ["runs", str(tmp_path / "runs")], ["data", "list"], ["help"], ["-v"]]
+    lines += [[*name.split(), "--help"] for name in _all_options()]
+    lines += [["completion", "words", "train", "--model"]]
+    program = f"""
+import contextlib, io, sys
+from verydeep.cli import main
+for line in {lines!r}:
+    with contextlib.redirect_stdout(io.StringIO()):
+        try: main(line)
+        except SystemExit: pass
+    found = [name for name in ("torch", "optuna", "matplotlib", "sklearn") if name in sys.modules]
+    assert not found, (line, found)
+"""
+    _python(program)
+
+
+def _all_options() -> dict[str, type]:
+    modules = [import_module(f"verydeep.cli.commands._{name}") for name in COMMANDS]
+    return {name: options for module in modules for name, options in module.OPTIONS.items()}
+
+
+_NOT_SAID = (
+    "None", "unless given", "{", "[STR", "[INT", "INT", "FLOAT", "STR ", "`", "default: False", "default: True",
+    "so many", "what came", "mend", "products", "digests right", "at all", "ended already",
+)  # fmt: skip
+
+
+def test_every_help_says_in_plain_words_what_each_option_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for name, options in _all_options().items():
+        settings = settings_of(options)
+        shown = help_text(options, name, settings)
+        assert [words for words in _NOT_SAID if words in shown] == [], name
+        assert max(map(len, shown.splitlines())) <= 60 or name == "reproduce", name
+        for setting in settings:
+            text = meaning(setting)
+            assert text[:1].isupper() or text[:1].isdigit(), (name, setting.name, text)
+            assert text.rstrip(")").endswith((".", setting_default(setting))), (name, setting.name, text)
+
+
+def setting_default(setting: Setting) -> str:
+    default = setting.default
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def test_the_help_of_train_shows_short_forms_and_how_to_write_them_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["help", "train"])
+    shown = capsys.readouterr().out
+    assert "\n  --lr X " in shown
+    assert "--lr is short for --optim.lr" in shown
+    assert "\n  --[no-]nesterov" in shown
+
+
+@pytest.mark.parametrize("arguments", [["-v"], ["-V"], ["--version"]])
+def test_the_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert re.fullmatch(r"verydeep \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_help_is_a_command_and_names_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    shown = capsys.readouterr().out
+    assert "completion" in shown
     assert max(map(len, shown.splitlines())) <= 80
-    assert "not ours.\n" in shown
+    with pytest.raises(SystemExit) as end:
+        main(["help", "search", "show"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: verydeep search show STUDY")
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ([], {"train", "compare", "help"}),
+        (["train"], {"--lr", "--optim.lr", "mnist", "--resume"}),
+        (["train", "mnist", "--optim"], {"sgd", "adam", "muon"}),
+        (["train", "--model"], {"highway-mlp"}),
+        (["data"], {"list", "get"}),
+        (["data", "get"], {"cifar10"}),
+        (["search"], {"show", "--trials"}),
+        (["search", "best"], {"--out", "-o"}),
+        (["completion"], {"bash"}),
+    ],
+)
+def test_what_can_follow_is_completed(line: list[str], words: set[str]) -> None:
+    assert words <= set(words_after(line))
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    program = tmp_path / "verydeep"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m verydeep "$@"\n')
+    program.chmod(0o755)
+    script = f"""PATH={tmp_path}:$PATH
+eval "$(verydeep completion bash)"
+COMP_WORDS=(verydeep train --gate-b); COMP_CWORD=2; _verydeep; echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "--gate-bias\n"
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_models_fit_narrow_terminals(width: int) -> None:
+    program = "import sys; from verydeep.cli import main; main(['models'])"
+    shown = _python(program, COLUMNS=str(width))
+    assert max(map(len, shown.splitlines())) <= width
+    assert "highway-19-nin classes=100" in shown
+    assert "…" not in shown
+    assert ("MACs" in shown.splitlines()[0]) == (width == 80)
+
+
 def test_models_as_json_are_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -44,13 +155,17 @@ def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture
     assert "HighwayConv2d" in shown
 
 
+_AMBIGUOUS = "--name is not unique: give --model.name, --optim.name or --schedule.name (see verydeep train --help)"
+_TWO_VALUES = "--target takes one value, but 'b' follows 'a'; a value with spaces needs quotes: --target 'a b'"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["modles"], "unknown command 'modles'; did you mean 'models'?"),
         (["models", "higway-a"], "unknown model 'higway-a'; did you mean 'highway-a'?"),
-        (["models", "--jsn"], "unrecognized options: --jsn; did you mean --json? (see verydeep models --help)"),
-        (["models", "a", "b"], "unrecognized options: b (see verydeep models --help)"),
+        (["models", "--jsn"], "unknown option --jsn; did you mean --json? (see verydeep models --help)"),
+        (["models", "a", "b"], "unexpected 'b' (see verydeep models --help)"),
         (["train", "--epochs", "x"], "--epochs must be a whole number, not 'x' (see verydeep train --help)"),
         (["train", "--epochs=1.5"], "--epochs must be a whole number, not '1.5' (see verydeep train --help)"),
         (["train", "--optim.lr", "hint"], "--optim.lr must be a number, not 'hint' (see verydeep train --help)"),
@@ -58,8 +173,30 @@ def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture
         (["train", "--epochs", "1", "--explosion=9"], "--explosion is now called --divergence-factor"),
         (["search", "show"], "missing: STUDY (see verydeep search show --help)"),
         (["export", "run"], "missing: --onnx FILE (see verydeep export --help)"),
-        (["data"], "expected one of {list, get, check, show} (see verydeep data --help)"),
-        (["train", "--resume"], "missing value for argument '--resume'. Expected 1 values (see verydeep train --help)"),
+        (["data", "lst"], "unknown command of verydeep data 'lst'; did you mean 'list'?"),
+        (["train", "--resume"], "--resume needs a value: --resume RUN (see verydeep train --help)"),
+        (["train", "--name", "x"], _AMBIGUOUS),
+        (["train", "--lrr", "1"], "unknown option --lrr; did you mean --lr? (see verydeep train --help)"),
+        (
+            ["train", "--learning-rate", "1"],
+            "unknown option --learning-rate; did you mean --lr? (see verydeep train --help)",
+        ),
+        (
+            ["train", "--optimizer", "adam"],
+            "unknown option --optimizer; did you mean --optim? (see verydeep train --help)",
+        ),
+        (["train", "--optim", "adm"], "--optim must be sgd, adam or muon, not 'adm' (see verydeep train --help)"),
+        (
+            ["train", "--validation", "x"],
+            "--validation must be a whole number, a number or paper, not 'x' (see verydeep train --help)",
+        ),
+        (["train", "--target", "a", "b"], _TWO_VALUES),
+        (
+            ["eval", "run", "--data.split", "x"],
+            "unknown option --data.split; did you mean --split? (see verydeep eval --help)",
+        ),
+        (["train", "--quiet=1"], "--quiet takes no value (see verydeep train --help)"),
+        (["search", "a.toml", "--average", "2"], "--average is now called --ema-half-life"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(
@@ -75,7 +212,7 @@ def test_a_wrong_choice_is_said_in_a_line_whatever_the_terminals_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
     assert main(["reproduce", "table1", "--recipe", "slow"]) == 2
-    words = "invalid choice 'slow' for argument '--recipe'. Expected one of ('fast', 'paper')"
+    words = "--recipe must be fast or paper, not 'slow'"
     assert capsys.readouterr().err == f"verydeep: {words} (see verydeep reproduce --help)\n"
 
 
@@ -121,3 +258,22 @@ def test_the_bench_page_shows_no_password() -> None:
     page = bench_page({"case": {"date": "2026-01-01T00:00", "environment": environment}})
     assert "verydeep bench" in page
     assert "SECRET" not in page
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_guides_use_options_that_exist() -> None:
+    lines = 0
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^\$? ?verydeep (\S.*)$", block, flags=re.MULTILINE):
+                command, *words = line.partition(" #")[0].split()
+                assert command in COMMANDS, f"{page}: {line}"
+                options = import_module(f"verydeep.cli.commands._{command}").OPTIONS
+                chosen = options.get(f"{command} {words[0]}" if words else command) or options.get(command)
+                known = {name for setting in settings_of(chosen) for name in setting.names} if chosen else set()
+                given = {word.partition("=")[0].replace("--no-", "--") for word in words if word.startswith("--")}
+                assert given <= known | {"--help"}, f"{page}: {line}"
+                lines += 1
+    assert lines > 20

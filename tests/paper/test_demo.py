@@ -61,7 +61,7 @@ def test_a_network_that_diverges_at_once_is_told_and_what_to_try_next_needs_no_o
     _print_results(lines, tmp_path, "digits")
     shown = capsys.readouterr().out
     assert "The plain network diverged; the highway network learns." in shown
-    assert shown.count("verydeep train --data.source digits --") == shown.count("verydeep train") == 3
+    assert shown.count("verydeep train digits --") == shown.count("verydeep train") == 3
     assert (tmp_path / "curves.png").exists()
 
 

@@ -130,7 +130,7 @@ def test_a_password_recorded_by_an_earlier_version_is_not_shown(run: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere"], "expected a folder made by verydeep train"),
+        (["nowhere"], "there is no run"),
         (["RUN", "-o", "report.pdf"], "must end in .html"),
         (["RUN", "-o", "RUN/config.json/report.html"], "cannot be written"),
     ],

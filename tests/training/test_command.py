@@ -1,15 +1,20 @@
 """`verydeep train`: what it takes from files and options, and what it says of mistakes."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from verydeep.cli import main
+from verydeep.cli._run_options import computing
+from verydeep.cli._status import status
+from verydeep.cli.commands._train import TrainOptions, parse, what_is_trained
 from verydeep.config import from_dict
 from verydeep.errors import UserError
-from verydeep.training import Run, TrainConfig
+from verydeep.training import Run, Seeds, TrainConfig, train
 
 TINY = """
 epochs = 2
@@ -57,9 +62,9 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("seed = 100000000000000000000", "seed must be at least 0 and less than 2 ** 63, got 1"),
         ("checkpoint_every = -0.1", "checkpoint_every must be 0 or more"),
         ("divergence_factor = 1.0", "divergence_factor must be more than 1"),
-        ("optim = {lr = 0}", "optim.lr must be more than 0"),
-        ("optim = {lr = nan}", "optim.lr must be more than 0, and finite, got nan"),
-        ("optim = {lr = inf}", "optim.lr must be more than 0, and finite, got inf"),
+        ("optim = {lr = 0}", "optim.lr must be positive and finite"),
+        ("optim = {lr = nan}", "optim.lr must be positive and finite, got nan"),
+        ("optim = {lr = inf}", "optim.lr must be positive and finite, got inf"),
         ("optim = {momentum = 1.0}", "optim.momentum must be at least 0 and less than 1"),
         ("optim = {momentum = 0.0, nesterov = true}", "optim.nesterov needs optim.momentum above 0"),
         ("optim = {weight_decay = -1.0}", "optim.weight_decay must be 0 or more"),
@@ -72,7 +77,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("schedule = {factor = 1.5}", "schedule.factor must be more than 0 and at most 1"),
         ("model = {name = 'highway-mpl'}\ndata = {source = 'digits'}", "did you mean 'highway-mlp'?"),
         ("model = {depth = 1}\ndata = {source = 'digits'}", "depth must be at least 2"),
-        ("device = 'abacus'\ndata = {source = 'digits'}", "device 'abacus' cannot be used"),
+        ("device = 'abacus'\ndata = {source = 'digits'}", "there is no device 'abacus'"),
         ("epochs = ", "{file} is not TOML"),
         ("data = {source = 'nowhere.csv'}", "nowhere.csv"),
     ],
@@ -109,16 +114,18 @@ def test_options_win_over_the_file_and_all_of_it_is_saved(file: Path, tmp_path: 
     assert {"torch", "python", "threads", "processor", "git", "verydeep"} <= set(environment)
 
 
-def test_the_file_comes_first_so_that_it_is_never_overlooked(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--epochs", "1", str(file)]) == 2
-    assert "the configuration file comes first" in one_line(capsys)
+def test_the_file_may_stand_anywhere(file: Path, tmp_path: Path) -> None:
+    assert main(["train", "--epochs", "1", "--folder", str(tmp_path / "run"), str(file), "--quiet"]) == 0
+    config = Run.load(tmp_path / "run").config
+    assert (config.epochs, config.model.depth) == (1, 3)
 
 
 def test_a_line_an_epoch_where_there_is_no_terminal_and_nothing_when_quiet(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", str(file), "--folder", str(tmp_path / "a")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "training highway-mlp on digits"
     assert [line.split("  ")[0] for line in lines[:2]] == ["epoch 1/2", "epoch 2/2"]
     assert all(word in lines[0] for word in ("loss ", "valid ", "test ", "%", "lr 0.01"))
     assert lines[2].startswith("finished after 2 epochs: ")
@@ -178,7 +185,7 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
 @pytest.mark.parametrize("others", [["--optim.lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]])
 def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--resume", "run", "--quiet", *others]) == 2
-    assert f"does not take {' '.join(others)}" in one_line(capsys)
+    assert f"does not take {others[0].partition('=')[0]}" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -216,3 +223,156 @@ def test_vanished_data_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert str(table) in one_line(capsys)
     (tmp_path / "gone.csv").rename(table)
     assert main(["train", "--resume", str(path), "--quiet"]) == 0
+
+
+@pytest.fixture
+def flowers(tmp_path: Path) -> Path:
+    rows = [f"{i % 7 + 10 * (i % 2)},{i % 3},{'rose' if i % 2 else 'tulip'}" for i in range(60)]
+    path = tmp_path / "flowers.csv"
+    path.write_text("size,colour,kind\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def settings(*arguments: str) -> TrainConfig:
+    options = parse(list(arguments))
+    assert isinstance(options, TrainOptions)
+    return options.settings
+
+
+@pytest.mark.parametrize("ignore", [["--ignore", "colour"], ["--data.ignore", "colour", "--data.ignore", ""]])
+def test_a_table_is_trained_on(flowers: Path, tmp_path: Path, ignore: list[str]) -> None:
+    command = ["train", str(flowers), "--target", "kind", *ignore, "--depth", "3", "--epochs", "1", "--quiet"]
+    if "" in ignore:
+        flowers.write_text(flowers.read_text().replace("size", ",size", 1).replace("\n", "\n0,")[:-2])
+    assert main([*command, "--folder", str(tmp_path / "run")]) == 0
+    run = Run.load(tmp_path / "run")
+    assert (run.config.data.source, run.config.data.target) == (str(flowers), "kind")
+    assert run.model.input_shape == (1,)
+
+
+def test_a_table_whose_target_is_not_known_asks_for_it(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(flowers)]) == 2
+    assert "which column holds the classes? Add --target with one of 'size', 'colour'" in one_line(capsys)
+
+
+def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
+    assert settings("digits").data.source == "digits"
+    assert settings(str(tmp_path)).data.source == str(tmp_path)
+    config = settings("highway50-mnist", "--lr", "0.5")
+    assert (config.model.depth, config.data.source, config.optim.lr) == (50, "mnist", 0.5)
+    assert settings("fast/highway-a").model.name == "highway-a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mnst"], "did you mean 'mnist'?"),
+        (["highway50-mnst"], "did you mean 'highway50-mnist'?"),
+        (["flowers.cvs"], "did you mean 'flowers.csv'?"),
+        (["nothing-like-it"], "nothing-like-it"),
+        (
+            ["digits", "--model", "highway-a", "--depth", "5"],
+            "highway-a has no setting 'depth'; these networks",
+        ),
+        (["digits", "--blocks", "5"], "highway-mlp has no setting 'blocks'; these networks have it: resnet-110"),
+        (["flowers.csv", "--target", "kind", "--model", "highway-a"], "highway-a takes images of shape"),
+        (["digits", "--device", "cud"], "there is no device 'cud'; give cpu, cuda, or auto"),
+        (["digits", "--target", "a", "b"], "--target takes one value, but 'b' follows 'a'"),
+    ],
+)
+def test_near_misses_and_wrong_options_are_explained(
+    arguments: list[str],
+    words: str,
+    flowers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *arguments]) == 2
+    assert words in one_line(capsys)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("command", [["train", "digits"], ["train", "digits", "--depth", "3"]])
+def test_a_gpu_that_is_not_there_is_a_plain_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--device", "cuda"]) == 2
+    assert one_line(capsys) == "verydeep: device 'cuda' cannot be used: PyTorch finds no GPU; give cpu or auto\n"
+
+
+def test_a_run_is_not_taken_for_data(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run"
+    assert main(["train", str(file), "--epochs", "1", "--folder", str(path), "--quiet"]) == 0
+    assert main(["train", str(path)]) == 2
+    assert one_line(capsys) == f"verydeep: {path} is a run; continue it with: verydeep train --resume {path}\n"
+
+
+def test_training_without_arguments_names_its_data() -> None:
+    assert what_is_trained(TrainOptions()).startswith("training highway-mlp on mnist; for other data: verydeep train")
+    assert what_is_trained(TrainOptions(what="mnist")) == "training highway-mlp on mnist"
+
+
+def test_one_epoch_is_singular(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(file), "--epochs", "1", "--folder", str(tmp_path / "run")]) == 0
+    assert "finished after 1 epoch: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["eval", "report", "prune", "analyze", "export"])
+def test_a_folder_of_seeds_is_answered_with_its_runs(
+    file: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = settings(str(file), "--epochs", "1")
+    folder = Seeds.create(tmp_path / "two", config, (0, 1))
+    extra = ["--onnx", str(tmp_path / "out.onnx")] if command == "export" else []
+    assert main([command, str(folder.path), *extra]) == 2
+    assert "none has been started yet" in one_line(capsys)
+    train(config, folder.folder(0))
+    assert main([command, str(folder.path), *extra]) == 2
+    assert f"holds one run per seed; give one of them, best first: {folder.folder(0)}" in one_line(capsys)
+
+
+@pytest.mark.parametrize("command", ["eval", "report", "prune", "analyze", "export"])
+def test_whatever_computes_takes_threads(
+    file: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run"
+    assert main(["train", str(file), "--epochs", "1", "--folder", str(path), "--quiet"]) == 0
+    extra = ["--onnx", str(tmp_path / "out.onnx")] if command == "export" else []
+    assert main([command, str(path), *extra, "--threads", "0"]) == 2
+    assert "--threads must be from 1 to 1024, got 0" in one_line(capsys)
+
+
+def test_threads_hold_while_a_command_computes() -> None:
+    before = torch.get_num_threads()
+    with computing(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_what_takes_seconds_is_said_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for terminal in (True, False):
+        stderr = StringIO()
+        monkeypatch.setattr("sys.stderr", stderr)
+        monkeypatch.setattr(stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        with status("reading mnist"):
+            assert ("reading mnist ..." in stderr.getvalue()) == terminal
+        assert stderr.getvalue().endswith("\r\x1b[K") == terminal
+
+
+def test_a_run_is_found_as_it_is_listed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", str(file), "--epochs", "1", "--folder", "runs/first", "--quiet"]) == 0
+    for path in ("first", "runs/first"):
+        assert main(["eval", path, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["run"] == "runs/first"
+    for command in (
+        ["eval", "frst"],
+        ["eval", "runs/frst"],
+        ["train", "--resume", "frst"],
+        ["compare", "frst", "first"],
+    ):
+        assert main(command) == 2
+        assert "there is no run " in (line := one_line(capsys))
+        assert line.endswith("did you mean runs/first?\n")

@@ -195,7 +195,7 @@ def test_runs_that_are_not_there_or_have_no_weights_are_refused(
     tmp_path: Path, configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["eval", str(tmp_path / "none")]) == 2
-    assert "expected a folder made by verydeep train" in capsys.readouterr().err
+    assert "there is no run" in capsys.readouterr().err
 
     class Stop(TrainingProgress):
         def step(self, *_: object) -> None:

@@ -6,6 +6,7 @@ import pytest
 from torch import nn
 
 from verydeep.cli import main
+from verydeep.cli._console import console
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock, is_held
@@ -127,3 +128,26 @@ def test_folders_without_runs_are_said_to_be_so(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out == f"no runs in {tmp_path}\n"
     with pytest.raises(UserError, match="no such folder"):
         list_runs(tmp_path / "none")
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_the_tables_fit_narrow_terminals(
+    width: int,
+    tmp_path: Path,
+    tiny: Dataset,
+    configure: Configure,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(console, "width", width)
+    names = ["a-run-with-a-rather-long-name-as-they-are", "b"]
+    for name in names:
+        train(configure(epochs=1, optim=OptimConfig(lr=0.1 * len(name))), tmp_path / name, dataset=tiny)
+    assert main(["runs", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split()[:2] == ["run", "epochs" if width < 100 else "model"]
+    assert main(["compare", *(str(tmp_path / name) for name in names)]) == 0
+    compared = capsys.readouterr().out.splitlines()
+    table = compared[: compared.index("")]
+    assert max(map(len, [*shown, *table])) <= width
+    assert all("finished" in line and "1/1" in line for line in [*shown[1:3], *table[1:3]])

@@ -1,7 +1,8 @@
 """The command line: `main` takes the arguments after `verydeep`, runs one command and returns its exit code.
 
-Each command is a file in `commands` with a `main(arguments)`, imported only when the command is called, so that
-`verydeep --help` imports nothing heavy. `views` prints results and progress. Errors that a user can fix take one line.
+Each command is a file in `commands` with a `main(arguments)` and its `OPTIONS`, imported only when the command is
+called, so that `verydeep --help` imports nothing heavy. `views` prints results and progress. Errors that a user can fix
+take one line.
 """
 
 import io
@@ -14,20 +15,22 @@ from importlib import import_module
 from verydeep.errors import OtherProcessError, UserError, unknown
 from verydeep.redact import redact_text
 
-_COMMANDS = {
-    "analyze": "look inside a run's network: gates, routing, lesions, how many layers it needs",
-    "bench": "compare the speed of our networks with PyTorch, torch.compile and JAX on this machine",
+COMMANDS = {
+    "analyze": "look inside a run's network: gates, routing, lesions, depth usage",
+    "bench": "compare the speed with PyTorch, torch.compile and JAX",
+    "compare": "compare runs: settings, accuracy, time and curves",
+    "completion": "complete commands and options in your shell with TAB",
     "data": "list, download, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
-    "eval": "evaluate a run's network on its own or other data, class by class",
-    "export": "export a run's network to ONNX and check it against the original",
+    "eval": "evaluate a run's network, class by class",
+    "export": "export a run's network to ONNX",
     "models": "list the networks that can be created by name",
     "prune": "remove the layers that a run's network does not need",
-    "report": "write an HTML page about a run: training, gates, routing, which layers it needs",
-    "reproduce": "reproduce the paper's tables and figures by training its networks",
-    "runs": "list runs with their progress, status and accuracy",
-    "search": "search over training settings, on one machine or many, and show the results",
-    "train": "train a network from a configuration file, from options, or both",
+    "report": "write an HTML page about a run",
+    "reproduce": "reproduce the paper's tables and figures",
+    "runs": "list or remove runs",
+    "search": "search over training settings, on one machine or many",
+    "train": "train a network on your data or from a configuration",
 }
 _USAGE = """usage: verydeep COMMAND [OPTIONS]
 
@@ -35,8 +38,11 @@ Train very deep networks and see what every layer does.
 
 {commands}
 
-  verydeep COMMAND --help     the options of a command
-  verydeep --version          the version
+  verydeep help COMMAND        the options of a command (also COMMAND --help)
+  verydeep completion --help   completion of commands and options with TAB
+  verydeep --version           the version
+
+Start with verydeep demo, or with your own table: verydeep train FILE.csv
 """
 
 
@@ -65,14 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: str, *rest: str) -> int:
-    if command in ("-h", "--help"):
-        print(_USAGE.format(commands="\n".join(f"  {name:<10} {what}" for name, what in _COMMANDS.items())), end="")
+    if command == "help" and rest:
+        command, rest = rest[0], (*rest[1:], "--help")
+    if command in ("-h", "--help", "help"):
+        print(_USAGE.format(commands="\n".join(f"  {name:<11} {what}" for name, what in COMMANDS.items())), end="")
         return 0
-    if command == "--version":
+    if command in ("-v", "-V", "--version", "version"):
         print(f"verydeep {import_module('verydeep').__version__}")
         return 0
-    if command not in _COMMANDS:
-        raise unknown("command", command, _COMMANDS)
+    if command not in COMMANDS:
+        raise unknown("command", command, COMMANDS)
     return int(import_module(f"verydeep.cli.commands._{command}").main(list(rest)) or 0)
 
 

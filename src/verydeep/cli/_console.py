@@ -1,10 +1,18 @@
 """The console that commands print to: as wide as the terminal, or 160 characters for files and pipes."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.text import Text
 
 _PAGE_WIDTH = 160  # characters: fits the widest table, that of verydeep bench
 
@@ -29,3 +37,43 @@ def right_aligned_table(*headers: str, names: int = 1) -> Table:
     for column in table.columns[names:]:
         column.justify = "right"
     return table
+
+
+def print_columns(rows: Sequence[Mapping[str, Text]], left: Sequence[str], expendable: Sequence[str]) -> list[str]:
+    """Print rows as columns without lines between them, leaving out columns that the console has no room for.
+
+    Args:
+        rows: The cells of each row by the name of their column; all rows have the columns of the first.
+        left: The columns that are aligned on the left; the others are numbers.
+        expendable: The columns to leave out of a narrow table, the first one first.
+
+    Returns:
+        The columns that were left out.
+    """
+    hidden: list[str] = []
+    for name in expendable:
+        if columns_width(rows, hidden) <= console.width:
+            break
+        if name in rows[0]:
+            hidden.append(name)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = [name for name in rows[0] if name not in hidden]
+    missing = max(0, columns_width(rows, hidden) - console.width)
+    for number, name in enumerate(shown):
+        width = _widest(rows, name) - (missing if number == 0 else 0)  # names are cut rather than numbers
+        side: Literal["left", "right"] = "left" if name in left else "right"
+        table.add_column(name, justify=side, no_wrap=True, overflow="ellipsis", width=max(width, 4))
+    for row in rows:
+        table.add_row(*(row[name] for name in shown))
+    console.print(table)
+    return hidden
+
+
+def _widest(rows: Sequence[Mapping[str, Text]], name: str) -> int:
+    return max(len(name), *(row[name].cell_len for row in rows))
+
+
+def columns_width(rows: Sequence[Mapping[str, Text]], hidden: Sequence[str] = ()) -> int:
+    """How many characters `print_columns` needs."""
+    shown = [name for name in rows[0] if name not in hidden]
+    return sum(_widest(rows, name) for name in shown) + 2 * (len(shown) - 1)

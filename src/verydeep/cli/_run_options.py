@@ -4,15 +4,79 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from verydeep.cli._status import load_torch, status
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verydeep.data import Split
     from verydeep.models import Network
     from verydeep.training import Run
+
+
+@contextmanager
+def computing(threads: int | None) -> Iterator[None]:
+    """Compute with this number of threads inside the block; by default, as many as torch uses."""
+    if threads is not None and not 1 <= threads <= 1024:
+        raise UserError(f"--threads must be from 1 to 1024, got {threads}")
+    load_torch()
+    from verydeep.cpu import cpu_settings
+
+    with cpu_settings(threads):
+        yield
+
+
+def find_run(path: Path) -> Path:
+    """The folder of a run, which may be given as in the list of runs: without the folder runs."""
+    if path.exists():
+        return path
+    if not path.is_absolute() and (Path("runs") / path).exists():
+        return Path("runs") / path
+    from verydeep.training import list_runs
+
+    folder = path.parent if path.parent != Path() else Path("runs")
+    names = [str(folder / run.name) for run in list_runs(folder)] if folder.is_dir() else []
+    near = get_close_matches(str(folder / path.name), names, n=1)
+    hint = f"did you mean {near[0]}?" if near else "verydeep runs lists the runs that there are"
+    raise UserError(f"there is no run {path}; {hint}")
+
+
+def open_run(path: Path) -> Run:
+    """Open a run's folder; a folder that holds several runs is answered with their names."""
+    from verydeep.training import Run
+
+    path = find_run(path)
+    if not (path / "config.json").exists():
+        require_single_run(path)
+    return Run.load(path)
+
+
+def require_single_run(path: Path) -> None:
+    """Raise a `UserError` that names the runs inside, if the folder is that of several seeds or of a search."""
+    if (path / "study.json").exists():
+        raise UserError(f"{path} is a search; list its trials with verydeep runs {path}, then give one of them")
+    if (path / "seeds.json").exists():
+        from verydeep.training import list_runs
+
+        runs = sorted(list_runs(path), key=lambda run: -(run.valid_accuracy or run.test_accuracy or 0))
+        if not runs:
+            raise UserError(f"{path} holds one run per seed, but none has been started yet")
+        names = ", ".join(str(path / run.name) for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
+        raise UserError(f"{path} holds one run per seed; give one of them, best first: {names}")
+
+
+def read_samples(run: Run, source: str | None, split: str, root: Path | None) -> Split:
+    """Read samples for the run's network: a split of its own data, or other data."""
+    from verydeep.training import load_data
+
+    with status(f"reading {source or run.config.data.source}"):
+        return load_data(run, source, split, root)
 
 
 def parse_tolerance(text: str) -> float:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from verydeep.data._load import load_dataset, load_split as load_split
     from verydeep.data.known._catalogue import (
         KNOWN_DATASETS as KNOWN_DATASETS,
+        KNOWN_NAMES as KNOWN_NAMES,
         KnownDataset as KnownDataset,
         known_dataset as known_dataset,
     )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         FoundFiles as FoundFiles,
         VerifiedFile as VerifiedFile,
         find_files as find_files,
+        locate_files as locate_files,
     )
     from verydeep.data.prepare._columns import TablePreparation as TablePreparation
     from verydeep.data.prepare._inputs import Inputs

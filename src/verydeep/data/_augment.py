@@ -5,14 +5,17 @@ and `crop_and_mirror` are pure functions. A batch can therefore be split over pr
 same result.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from verydeep.errors import UserError
+
+if TYPE_CHECKING:  # settings are read without torch
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Augment:
 
     Attributes:
         pad: Zeros added on each side before a random crop of the original size; the paper's CIFAR networks use 8.
-        mirror: Whether to mirror images left to right with probability 1/2.
+        mirror: Mirror images left to right with probability 1/2.
         rotate: The largest random rotation about the centre, in degrees, in either direction.
         scale: The largest random change of size: 0.1 is from 0.9 to 1.1 times the size.
 
@@ -60,6 +63,8 @@ class Augment:
         The columns are the offsets from the top and the left, whether to mirror (0 or 1), the angle in radians and the
         factor on the size.
         """
+        import torch
+
         highest = torch.tensor([2 * self.pad + 1, 2 * self.pad + 1, 2 if self.mirror else 1])
         moves = torch.rand(count, 3, generator=generator, dtype=torch.float64).mul_(highest).floor_()
         affine = torch.zeros(count, 2, dtype=torch.float64)
@@ -85,6 +90,9 @@ def rotate_and_scale(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:
         angle: Angles in radians, counter-clockwise as displayed, `(n,)`.
         factor: Factors on the size, `(n,)`.
     """
+    import torch
+    import torch.nn.functional as F
+
     height, width = x.shape[2:]
     cos, sin, none = angle.cos() / factor, angle.sin() / factor, torch.zeros_like(angle)
     # The source of each pixel, in coordinates from -1 to 1 along both axes whatever their lengths.
@@ -104,6 +112,9 @@ def crop_and_mirror(x: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, pad:
         mirrored: Which crops to mirror left to right, bool, `(n,)`.
         pad: Zeros added on each side.
     """
+    import torch
+    import torch.nn.functional as F
+
     n, channels, height, width = x.shape
     padded = F.pad(x, (pad, pad, pad, pad))
     across = torch.arange(width, device=x.device)

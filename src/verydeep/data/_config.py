@@ -16,21 +16,21 @@ class DataConfig:
     """Which data to use, how to split it, and how to prepare it.
 
     Attributes:
-        source: A known name (`mnist`, ...) or the path of a file or folder.
-        target: The column of a table that holds the classes; by default the one called target, label, class or y.
-        test: Number (int) or share (float) of samples held out for testing; by default the test split that comes with
-            the data, or a fifth.
-        validation: Number or share of training samples held out for validation, or `"paper"` for the paper's 10,000. By
-            default all of them are trained on.
+        source: The name of a known dataset (`mnist`, ...) or the path of a file or folder.
+        target: The column of a table that holds the classes; by default, the one called target, label, class or y.
+        test: Number or share (0.2) of samples held out for testing; by default, the test split that comes with the
+            data, or a fifth.
+        validation: Number or share (0.1) of training samples held out for validation, or `"paper"` for the paper's
+            10,000; by default, none.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
         seed: The seed of every random split.
-        preprocess: `"paper"`: grey images / 256, colour images with normalised contrast minus the mean of each pixel,
-            table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and `"standardise"` select one
-            of these; `"none"` leaves the values unchanged.
-        augment: Augmentation of the training images; the trainer passes it to `Batches`.
-        image_size: Resize the images of a folder to this height and width; by default all must have the same size.
-        channels: 1 for grey or 3 for colour images of a folder; by default grey if all images are.
+        preprocess: How values are prepared. `"paper"`: grey images / 256, colour images with normalised contrast minus
+            the mean of each pixel, table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and
+            `"standardise"` select one of these; `"none"` leaves the values unchanged.
+        augment: Augmentation of the training images.
+        image_size: Resize the images of a folder to this height and width; by default, all must have the same size.
+        channels: 1 for grey or 3 for colour images of a folder; by default, grey if all images are.
         categorical: Columns of a table that are categorical although they look like numbers.
         ignore: Columns of a table that are left out.
         delimiter: The character between the cells of a CSV file.

@@ -1,8 +1,9 @@
 """The networks of the paper and those it is compared with.
 
-`_zoo` lists the named networks, `_spec` has the vocabulary that describes convolutional ones; `_mlp`, `_conv` and
-`_residual` build networks from configurations, `_registry` creates them by name, `_weights` saves and loads them. A
-name or a configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
+`_zoo` describes the named networks, `_cards` lists them with published results, `_spec` has the vocabulary that
+describes convolutional ones; `_mlp`, `_conv` and `_residual` build networks from configurations, `_registry` creates
+them by name, `_weights` saves and loads them. A name or a configuration goes in; a `Network`, which maps a batch of
+samples to logits, comes out.
 """
 
 from typing import TYPE_CHECKING
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.models._cards import ModelInfo, list_models
     from verydeep.models._conv import ConvNet
     from verydeep.models._mlp import MLP, MLPConfig
     from verydeep.models._network import Network
-    from verydeep.models._registry import ModelInfo, build, create_model, list_models, multiply_adds
+    from verydeep.models._registry import build, create_model, multiply_adds
     from verydeep.models._residual import ResidualConfig, ResidualNet
     from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
     from verydeep.models._weights import (

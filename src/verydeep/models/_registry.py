@@ -1,6 +1,7 @@
-"""Networks by name: creating, listing and counting them."""
+"""Networks by name: creating and counting them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, get_args
 
 import torch
@@ -8,13 +9,14 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.config import from_dict, to_dict
-from verydeep.errors import unknown
+from verydeep.errors import UserError, unknown
+from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
 from verydeep.models._residual import ResidualConfig, ResidualNet
 from verydeep.models._spec import ConvConfig, with_dropout
-from verydeep.models._zoo import CARDS, NETWORKS, Card, Config
+from verydeep.models._zoo import NETWORKS, Config
 
 
 def create_model(
@@ -46,9 +48,29 @@ def create_model(
     if name not in NETWORKS:
         raise unknown("model", name, NETWORKS)
     base = NETWORKS[name]
+    _check_overrides(name, overrides)
     if isinstance(base, ConvConfig) and "dropout" in overrides:
         base = with_dropout(base, overrides.pop("dropout"))
     return build(from_dict(type(base), to_dict(base) | overrides, name), device=device, dtype=dtype)
+
+
+def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
+    """Explain settings that only other networks have, and samples that are not images."""
+    for key in overrides:
+        owners = [other for other, config in NETWORKS.items() if key in _settings(config)]
+        if owners and name not in owners:
+            raise UserError(f"{name} has no setting '{key}'; these networks have it: {', '.join(owners)}")
+    shape = overrides.get("input_shape")
+    if shape is not None and len(shape) != 3 and not isinstance(NETWORKS[name], MLPConfig):
+        raise UserError(
+            f"{name} takes images of shape (channels, height, width), but these samples have shape {tuple(shape)}; "
+            "use highway-mlp"
+        )
+
+
+def _settings(config: Config) -> set[str]:
+    """What can be overridden: the fields, and the factor on dropout rates of convolutional networks."""
+    return {f.name for f in fields(config)} | ({"dropout"} if isinstance(config, ConvConfig) else set())
 
 
 def build(config: Config, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Network:
@@ -78,52 +100,12 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
 CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelInfo(Card):
-    """What `list_models` says about a network.
-
-    Attributes:
-        name: The name for `create_model`.
-        dataset: The dataset on which the accuracy was measured.
-        source: Table or figure of the paper, or another publication.
-        published: Test accuracy in percent as its authors report it: the best (mean ± standard deviation), or one
-            number.
-        inferred: What was not published, and how it is built here.
-        overrides: Arguments for `create_model` if this is a variant of the named network.
-        layers: Number of layers with weights; of fully connected networks the hidden ones, as the paper counts them.
-        parameters: Number of trainable parameters.
-        multiply_adds: Number of multiply-adds per sample in matrix products and convolutions.
-
-    Example:
-        >>> from verydeep.models import list_models
-        >>> {model.name: model.published for model in list_models()}["highway-c"]
-        '91.20'
-    """
-
-    layers: int
-    parameters: int
-    multiply_adds: int
-
-
-def list_models() -> list[ModelInfo]:
-    """Every named network with the variants that the paper names, in the order of the paper.
-
-    Example:
-        >>> from verydeep.models import list_models
-        >>> model = list_models()[0]
-        >>> model.name, model.layers, model.parameters
-        ('highway-mlp', 10, 85660)
-    """
-    return [describe(card) for card in CARDS]
-
-
-def describe(card: Card) -> ModelInfo:
-    """Add the size of a network to its card, without allocating the network."""
+def count_size(card: Card) -> dict[str, int]:
+    """Count the layers, parameters and multiply-adds of a network, without allocating its weights."""
     with torch.device("meta"):
         model = create_model(card.name, **card.overrides)
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        size = {"layers": model.config.depth, "parameters": parameters, "multiply_adds": multiply_adds(model)}
-    return ModelInfo(**vars(card), **size)
+        return {"layers": model.config.depth, "parameters": parameters, "multiply_adds": multiply_adds(model)}
 
 
 def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:

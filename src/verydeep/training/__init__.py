@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from verydeep.training._tensorboard import TensorBoard
     from verydeep.training._train import Interrupted, make_model as make_model, resume, train
     from verydeep.training.run._checkpoint import Position as Position
+    from verydeep.training.run._compare import ComparedRun, RunComparison, compare_runs
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
     from verydeep.training.run._environment import child_environment as child_environment, environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
     from verydeep.training.run._metrics import EpochMetrics, RunSummary
+    from verydeep.training.run._remove import check_removable as check_removable, remove_run
     from verydeep.training.run._run import Run, require_free_folder as require_free_folder
     from verydeep.training.run._run_data import (
         RunData as RunData,
@@ -56,6 +58,7 @@ else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
+    "ComparedRun",
     "Confusion",
     "DistillConfig",
     "EpochMetrics",
@@ -63,6 +66,7 @@ __all__ = [
     "ModelConfig",
     "OptimConfig",
     "Run",
+    "RunComparison",
     "RunInfo",
     "RunSummary",
     "ScheduleConfig",
@@ -71,10 +75,12 @@ __all__ = [
     "TensorBoard",
     "TrainConfig",
     "TrainingProgress",
+    "compare_runs",
     "confusion",
     "evaluate",
     "list_runs",
     "read_config",
+    "remove_run",
     "resume",
     "resume_seeds",
     "train",

@@ -21,18 +21,19 @@ def _require(name: str, value: object, holds: bool, what: str) -> None:
 @explains_unknown
 @dataclass(frozen=True)
 class ModelConfig:
-    """Which network. By default, everything but the name is the named network's own choice.
+    """The network. Settings that are not given take the named network's defaults.
 
     Attributes:
-        name: A name that `verydeep models` lists.
-        depth: Number of hidden layers of a fully connected network.
-        width: Number of blocks or units per layer.
-        activation: Activation function of the hidden layers.
-        gate_bias: Initial bias of the transform gates.
-        carry: Coupled or independent carry gates.
-        blocks: Number of blocks per stage of a residual network.
-        dropout: Factor on the dropout rates of a convolutional network; 0 switches dropout off.
-        classifier_std: Standard deviation of the initial weights of a convolutional network's classifier.
+        name: Name of the network; see `verydeep models`.
+        depth: Number of hidden layers of a fully connected network; by default, 50.
+        width: Number of units per layer of a fully connected network; by default, the named network's own.
+        activation: Activation function of the hidden layers; by default, the named network's own.
+        gate_bias: Initial bias of the transform gates; by default, one that suits the depth.
+        carry: Carry gate: coupled (1 - transform gate) or independent (own weights); by default, coupled.
+        blocks: Number of blocks per stage of resnet-110 and highway-110; by default, the named network's own.
+        dropout: Multiplier of the dropout rates of a convolutional network; 0 switches dropout off.
+        classifier_std: Standard deviation of the initial weights of a convolutional network's classifier; by
+            default, the named network's own.
 
     Example:
         >>> from verydeep.training import ModelConfig
@@ -62,14 +63,14 @@ class OptimConfig:
     """How weights are updated.
 
     Attributes:
-        name: Stochastic gradient descent as in the paper, or Adam or Muon (both with decoupled weight decay).
+        name: Optimiser: sgd (as in the paper), adam or muon; the last two with decoupled weight decay.
         lr: Learning rate before the schedule.
         momentum: Momentum of SGD and Muon.
-        nesterov: Whether to use Nesterov momentum.
+        nesterov: Use Nesterov momentum.
         weight_decay: Weight decay of weights; biases have none.
-        bias_lr: Factor on the learning rate of biases; the paper's authors use 2 in their convolutional networks.
-        classifier_decay: Factor on the weight decay of the classifier; the authors use 10.
-        clip: Scale gradients down to this norm if they exceed it.
+        bias_lr: Multiplier of the learning rate for biases (the paper's convolutional networks use 2).
+        classifier_decay: Multiplier of the weight decay for the classifier (the authors use 10).
+        clip: Clip the gradient norm to this value; by default, gradients are not clipped.
 
     Example:
         >>> from verydeep.training import OptimConfig
@@ -87,7 +88,7 @@ class OptimConfig:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        _require("optim.lr", self.lr, 0 < self.lr < math.inf, "more than 0, and finite")
+        _require("optim.lr", self.lr, 0 < self.lr < math.inf, "positive and finite")
         _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "at least 0 and less than 1")
         _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
         _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
@@ -103,11 +104,12 @@ class ScheduleConfig:
     """How the learning rate changes.
 
     Attributes:
-        name: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each milestone);
-            `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine decay to 0).
+        name: The schedule: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each
+            milestone); `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine
+            decay to 0).
         factor: Factor of exponential and multistep.
-        milestones: Epochs after which the rate of multistep drops.
-        warmup: The share of training in which the rate of one-cycle and cosine rises.
+        milestones: Epochs after which multistep multiplies the rate by the factor.
+        warmup: Fraction of training spent on linear warm-up (one-cycle and cosine).
 
     Example:
         >>> from verydeep.training import ScheduleConfig
@@ -132,17 +134,17 @@ class ScheduleConfig:
 @explains_unknown
 @dataclass(frozen=True)
 class DistillConfig:
-    """Learning from a teacher, as in FitNets; without a teacher, from labels alone.
+    """Knowledge distillation from a trained network, as in FitNets; without a teacher, only labels are used.
 
     Attributes:
-        teacher: The folder of a finished run on the same data.
+        teacher: The folder of a finished run on the same data; by default, there is no teacher.
         hint_epochs: The first n epochs train the layers up to `guided` to reproduce the output of the teacher's `hint`
             layer.
         hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
         guided: A layer of the student.
-        temperature: Softens the answers of teacher and student.
-        weight: Weight of the teacher's answers, relative to the labels, at the beginning.
-        final_weight: The same weight at the end.
+        temperature: Temperature of the softmax of teacher and student; higher is softer.
+        weight: Initial weight of the distillation loss relative to the label loss.
+        final_weight: Final weight of the distillation loss.
 
     Example:
         >>> from verydeep.training import DistillConfig
@@ -176,29 +178,30 @@ class TrainConfig:
 
     Attributes:
         data: Which data, and how it is prepared.
-        model: Which network.
+        model: The network.
         optim: How weights are updated.
         schedule: How the learning rate changes.
-        distill: Whether and how to learn from a teacher.
+        distill: Knowledge distillation from a trained network.
         epochs: Number of passes over the training set.
         batch_size: Samples per update, over all processes together.
         seed: Determines initial weights, the order of samples, augmentation and dropout.
         init: Start from the weights of this run or .safetensors file, as far as they have the same names and shapes; a
             classifier for other classes starts fresh.
-        label_smoothing: Share of the training target that is spread over all classes; the losses measured on the
+        label_smoothing: Fraction of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
-            None uses the weights themselves.
-        evaluate_train: Evaluate the whole training set after every epoch, as Figure 1 needs it.
-        evaluate_test: Evaluate the test set after every epoch; nothing is ever selected on it.
-        patience: Stop when the validation accuracy has not improved for this many epochs.
-        divergence_factor: Stop as diverged when the training loss is this many times that of a blind guess.
+            by default, the weights themselves.
+        evaluate_train: Also evaluate the full training set after every epoch.
+        evaluate_test: Evaluate the test set after every epoch (never used for selection).
+        patience: Stop when the validation accuracy has not improved for this many epochs; by default, train to the end.
+        divergence_factor: Stop as diverged when the training loss exceeds this multiple of log(classes), the loss of
+            uniform guessing.
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
-        device: `cpu`, `cuda`, ...; `auto` uses a GPU if there is one.
+        device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses.
-        precision: `bfloat16` computes matrix products in half the width.
-        compile: Whether to use torch.compile.
-        checkpoint_activations: Recompute activations in the backward pass, so that depth costs time and not memory.
+        precision: `bfloat16` runs matrix products in bfloat16 (autocast).
+        compile: Use torch.compile.
+        checkpoint_activations: Recompute activations in the backward pass to save memory.
 
     Example:
         >>> from verydeep.data import DataConfig

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-
-from verydeep.cli._options import DataRoot, RunFolder, option, read_options
-from verydeep.cli._run_options import data_label, load_model, parse_tolerance, subsample
+from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
+from verydeep.cli._run_options import (
+    computing,
+    data_label,
+    load_model,
+    open_run,
+    parse_tolerance,
+    read_samples,
+    subsample,
+)
 from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -34,46 +40,63 @@ _FLOW_SAMPLES = 500  # more samples hardly change signals and gradients
 
 @dataclass(frozen=True)
 class AnalyzeOptions:
-    """Look inside a run's network: gates, routing, lesions, how many layers it needs, signals and gradients."""
+    """Look inside a run's network: what its gates do, how it routes classes, which layers matter.
+
+        gates    biases and activity of the transform gates
+        routing  the gates that differ between classes
+        lesions  loss and accuracy with each layer closed in turn
+        usage    how many layers are enough
+        flow     signals and gradients from layer to layer
+        pairs    lesions of every pair of layers, which is slow
+
+    Layers are counted from 1, as everywhere on the command line (in Python, from 0).
+    """
 
     run: RunFolder
     split: Literal["train", "valid", "test"] = "train"
     """The split of the data to use; the paper uses the training set."""
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
     """Use other data, prepared as the training data was; by default, the run's own."""
-    only: Annotated[str | None, option("PART,...")] = None
-    """Make only these parts of the analysis: gates, routing, lesions, usage, flow, pairs; by default, all but pairs."""
+    only: Annotated[tuple[str, ...], option("PART,...")] = ()
+    """Make only these parts; by default, all but pairs."""
     pairs: bool = False
-    """Also close every pair of layers, which is slow."""
+    """Make the pairs, too."""
     samples: Annotated[int | None, option("N")] = None
     """Use N random samples; by default, all."""
-    sample: Annotated[int, tyro.conf.arg(metavar="I")] = 0
+    sample: Annotated[int, option("I")] = 0
     """The sample whose gates and block outputs are shown, counted from 0 among the samples used."""
-    tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
-    """The largest loss of accuracy allowed when idle layers are closed."""
+    tolerance: Annotated[str, option("SHARE")] = "0.1%"
+    """The largest loss of accuracy allowed when idle layers are closed, such as 0.1% or 0.001."""
     beside: Annotated[Path | None, option("RUN")] = None
     """Compare the signal flow with that of another run, such as a plain network's."""
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for the results; by default, RUN/analysis."""
     root: DataRoot = None
-    json: bool = False
-    """Print JSON instead of tables."""
+    threads: Threads = None
+    json: Json = False
+
+
+OPTIONS = {"analyze": AnalyzeOptions}
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(AnalyzeOptions, "analyze", arguments)
     parts, tolerance = selected_parts(options.only, options.pairs), parse_tolerance(options.tolerance)
+    run = open_run(options.run)
+    beside = open_run(options.beside) if options.beside is not None else None
+    with computing(options.threads):
+        _run(options, run, beside, parts, tolerance)
+
+
+def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str], tolerance: float) -> None:
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
-    from verydeep.training import Run, load_data
 
-    run = Run.load(options.run)
     load_model(run)
-    beside = Run.load(options.beside) if options.beside is not None else None
     if beside is not None:
         load_model(beside)
-    loaded = load_data(run, options.data, options.split, options.root)
+    loaded = read_samples(run, options.data, options.split, options.root)
     data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
@@ -175,9 +198,9 @@ def _draw(found: Findings, folder: Path) -> None:
     plot_findings(found, folder)
 
 
-def selected_parts(only: str | None, pairs: bool) -> list[str]:
+def selected_parts(only: tuple[str, ...], pairs: bool) -> list[str]:
     """List the parts to make, in order."""
-    names = [name.strip() for name in only.split(",")] if only is not None else [n for n in PARTS if n != "pairs"]
+    names = only or tuple(name for name in PARTS if name != "pairs")
     for name in names:
         if name not in PARTS:
             raise unknown("part of the analysis", name, PARTS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from verydeep.cli._options import option, read_options
+from verydeep.cli._options import Json, option, read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ class BenchOptions:
     """With --no-measure, only rewrite the table and the figure from earlier measurements."""
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for the results; by default, results/bench or results/bench-quick."""
-    json: bool = False
-    """Print JSON instead of a table."""
+    json: Json = False
+
+
+OPTIONS = {"bench": BenchOptions}
 
 
 def main(arguments: list[str]) -> None:

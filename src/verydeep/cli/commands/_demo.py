@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
 from verydeep.cli._options import DataRoot, option, read_options
+from verydeep.cli._status import load_torch
+from verydeep.cli._words import plural
 from verydeep.errors import UserError
 from verydeep.files import make_folder
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _NEXT = """Try next (after make: . .venv/bin/activate):
   verydeep models
       the paper's networks
-  verydeep train{data} --optim.lr 0.2 --schedule.name exponential --schedule.factor 0.8
+  verydeep train {data} --lr 0.2 --schedule exponential --factor 0.8
       the highway network, longer
-  verydeep train{data} --model.name plain-mlp --optim.lr 0.2
+  verydeep train {data} --model plain-mlp --lr 0.2
       a plain one at the highway's learning rate
-  verydeep train{data} --model.depth 100 --model.gate-bias -4 --optim.lr 0.1
+  verydeep train {data} --depth 100 --gate-bias -4 --lr 0.1
       twice as deep"""
 
 
@@ -37,17 +37,21 @@ class DemoOptions:
     """Train for N epochs; by default, 5 on MNIST and more on the small digits."""
     data: Annotated[str | None, option("NAME")] = None
     """The dataset, mnist or digits; by default, mnist if it is available."""
-    folder: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/demo")
+    folder: Annotated[Path, option("FOLDER")] = Path("runs/demo")
     """Each demo puts its runs and curves in a new folder inside this one."""
     root: DataRoot = None
 
 
+OPTIONS = {"demo": DemoOptions}
+
+
 def main(arguments: list[str]) -> int:
     """Run the command."""
+    options = read_options(DemoOptions, "demo", arguments)
+    load_torch()
     from verydeep.paper import demo_configs, train_side_by_side
     from verydeep.training import Run, interruptible
 
-    options = read_options(DemoOptions, "demo", arguments)
     data = options.data or _data(options.root)
     if data not in ("mnist", "digits"):
         raise UserError(f"the demo's settings are for mnist or digits, not for '{data}'")
@@ -102,11 +106,11 @@ def _print_results(metrics: dict[str, list[EpochMetrics]], folder: Path, data: s
     plot_curves({f"{name}, 50 layers": lines for name, lines in metrics.items()}, picture)
     print()
     for name, lines in metrics.items():
-        print(f"{name:<8} after {len(lines)} epochs: {_facts(lines[-1])}")
+        print(f"{name:<8} after {plural(len(lines), 'epoch')}: {_facts(lines[-1])}")
     print(verdict(metrics["plain"][-1], metrics["highway"][-1]))
     print("This is only a first look: one seed, a few epochs, and each network at a learning rate that suits it.")
     print(f"\nThe curves: {picture}\nThe runs:   {', '.join(str(folder / name) for name in metrics)}\n")
-    print(_NEXT.format(data="" if data == "mnist" else f" --data.source {data}"))
+    print(_NEXT.format(data=data))
 
 
 def _facts(line: EpochMetrics) -> str:

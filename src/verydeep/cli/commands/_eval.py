@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.markup import escape
 
-from verydeep.cli._options import DataRoot, RunFolder, option, read_options
+from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,28 +31,39 @@ class EvalOptions:
     split: Literal["test", "valid", "train"] = "test"
     """The split to use; other data that has no splits is used as a whole."""
     out: Annotated[Path | None, option("FOLDER")] = None
-    """The folder for evaluation.json, confusion.png and confusion.svg; by default, RUN/eval/DATA-SPLIT, for other data
-    with a digest of its path."""
+    """The folder for evaluation.json, confusion.png and confusion.svg; by default, RUN/eval/DATA-SPLIT."""
     root: DataRoot = None
-    device: str = "auto"
-    """The device, such as cpu or cuda; auto uses a GPU if there is one."""
-    json: bool = False
-    """Print JSON instead of tables."""
+    device: Annotated[str, option("DEVICE")] = "auto"
+    """Compute on this device, such as cpu or cuda; by default, on a GPU if there is one."""
+    threads: Threads = None
+    json: Json = False
+
+
+OPTIONS = {"eval": EvalOptions}
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(EvalOptions, "eval", arguments)
-    from verydeep.cli._run_options import data_label, printable
+    from verydeep.cli._run_options import computing, open_run
+
+    run = open_run(options.run)
+    with computing(options.threads):
+        _evaluate(options, run)
+
+
+def _evaluate(options: EvalOptions, run: Run) -> None:
+    from verydeep.cli._run_options import data_label, printable, read_samples
+    from verydeep.cli._status import status
     from verydeep.files import write_atomic
     from verydeep.report import plot_confusion
-    from verydeep.training import ProcessGroup, Run, RunData, confusion, load_data
+    from verydeep.training import ProcessGroup, RunData, confusion
 
-    run = Run.load(options.run)
     model = run.model
-    split = load_data(run, options.data, options.split, options.root)
+    split = read_samples(run, options.data, options.split, options.root)
     data = RunData.load(run)
-    found = confusion(model, split, data.classes, ProcessGroup.join(options.device).device)
+    with status(f"evaluating {len(split):,} samples"):
+        found = confusion(model, split, data.classes, ProcessGroup.join(options.device).device)
     name = data.name if options.data is None else data_label(options.data, options.split)
     part = None if split.whole else options.split
     result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()

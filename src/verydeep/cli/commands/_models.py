@@ -5,40 +5,43 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
-from verydeep.cli._options import read_options
+from verydeep.cli._options import Json, positional, read_options
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from verydeep.models import ModelInfo
+
+_COLUMNS = ("network", "layers", "parameters", "MACs", "published %")
+_EXPENDABLE = ("MACs", "layers", "published %")  # left out of narrow tables, in order
 
 
 @dataclass(frozen=True)
 class ModelsOptions:
     """List the networks that can be created by name, or show one of them layer by layer."""
 
-    name: tyro.conf.Positional[str | None] = None
-    """Show this network."""
-    json: bool = False
-    """Print JSON instead of a table."""
+    name: Annotated[str | None, positional("NAME")] = None
+    """Show this network layer by layer."""
+    json: Json = False
 
-    def run(self) -> None:
-        from verydeep.models import list_models
 
-        rows = list_models() if self.name is None else _named(self.name, list_models())
-        if self.json:
-            print(json.dumps([vars(row) for row in rows], indent=1, ensure_ascii=False))
-        elif self.name is None:
-            _print_table(rows)
-        else:
-            _print_network(rows)
+OPTIONS = {"models": ModelsOptions}
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
-    read_options(ModelsOptions, "models", arguments).run()
+    options = read_options(ModelsOptions, "models", arguments)
+    from verydeep.models import list_models
+
+    rows = list_models() if options.name is None else _named(options.name, list_models())
+    if options.json:
+        print(json.dumps([vars(row) for row in rows], indent=1, ensure_ascii=False))
+    elif options.name is None:
+        _print_table(rows)
+    else:
+        _print_network(rows)
 
 
 def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:
@@ -51,41 +54,30 @@ def _named(name: str, rows: list[ModelInfo]) -> list[ModelInfo]:
 
 
 def _print_table(rows: list[ModelInfo]) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
-    from verydeep.cli._console import console
+    from verydeep.cli._console import console, print_columns
 
-    for number, ((source, dataset), group) in enumerate(groupby(rows, lambda row: (row.source, row.dataset))):
-        table = Table(
-            show_header=number == 0,
-            box=None,
-            padding=(0, 2, 0, 0),
-            pad_edge=False,
-            title_justify="left",
-            title_style="bold",
-        )
-        table.title = f"{source}, {dataset}"
-        table.add_column("  network", width=28, no_wrap=True)
-        for name, width in (("layers", 6), ("parameters", 10), ("MACs", 7)):
-            table.add_column(name, width=width, justify="right")
-        table.add_column("published %", no_wrap=True)
-        for row in group:
-            name = f"  {_call(row)}{' *' if row.inferred else ''}"
-            table.add_row(name, str(row.layers), f"{row.parameters:,}", _millions(row.multiply_adds), row.published)
-        console.print(table, "")
-    console.print("MACs: multiply-adds per sample. Accuracies are the published ones, not ours.")
-    console.print("* partly inferred: see verydeep models NAME.")
+    lines: list[dict[str, Text]] = []
+    for (source, dataset), group in groupby(rows, lambda row: (row.source, row.dataset)):
+        lines += [dict.fromkeys(_COLUMNS, Text())] if lines else []
+        lines.append(dict.fromkeys(_COLUMNS, Text()) | {"network": Text(f"{source}, {dataset}", "bold")})
+        lines += [dict(zip(_COLUMNS, map(Text, _cells(row)), strict=True)) for row in group]
+    hidden = print_columns(lines, ("network", "published %"), _EXPENDABLE)
+    console.print("\nMACs: multiply-adds per sample. Accuracies are the published ones, not ours.", highlight=False)
+    console.print("* partly inferred: see verydeep models NAME.", highlight=False)
+    if hidden:
+        console.print(f"A wider terminal also shows {' and '.join(hidden)}.", highlight=False)
 
 
-def _millions(number: int) -> str:
-    return f"{number / 1e6:,.1f} M"
+def _cells(row: ModelInfo) -> tuple[str, ...]:
+    name = f"{_call(row)}{' *' if row.inferred else ''}"
+    return name, str(row.layers), f"{row.parameters:,}", f"{row.multiply_adds / 1e6:,.1f} M", row.published
 
 
 def _print_network(rows: list[ModelInfo]) -> None:
-    import torch
-
     from verydeep.cli._console import console
-    from verydeep.models import create_model
+    from verydeep.cli._status import load_torch
 
     for row in rows:
         size = f"{row.layers} layers, {row.parameters:,} parameters, {row.multiply_adds:,} multiply-adds"
@@ -94,6 +86,11 @@ def _print_network(rows: list[ModelInfo]) -> None:
             console.print(f"  published accuracy: {row.published} %", highlight=False)
         if row.inferred:
             console.print(f"  inferred: {row.inferred}", highlight=False)
+    load_torch()
+    import torch
+
+    from verydeep.models import create_model
+
     with torch.device("meta"):
         console.print(repr(create_model(rows[0].name, **rows[0].overrides)), highlight=False, markup=False)
 

@@ -8,9 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-
-from verydeep.cli._options import DataRoot, RunFolder, option, read_options
+from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
 from verydeep.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,35 +23,46 @@ class PruneOptions:
     """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed."""
 
     run: RunFolder
-    tolerance: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "0.1%"
-    """The largest loss of accuracy allowed on the samples that the layers are chosen on."""
+    tolerance: Annotated[str, option("SHARE")] = "0.1%"
+    """The largest loss of accuracy allowed, such as 0.1% or 0.001, on the samples that the layers are chosen on."""
     split: Annotated[Literal["train", "valid"] | None, option("train|valid")] = None
-    """Choose the layers on this split; by default, on validation data if there is some, otherwise on training data."""
+    """Choose the layers on this split; by default, on the validation data if there is any, or else the training
+    data."""
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
-    """Choose the layers on other data, prepared as the training data was."""
+    """Choose the layers on other data, prepared as the training data was; by default, on the run's own."""
     samples: Annotated[int | None, option("N")] = None
     """Choose the layers on N random samples; by default, on all."""
     fine_tune: Annotated[int | None, option("EPOCHS")] = None
-    """Train the remaining layers for EPOCHS epochs."""
+    """Then train the smaller network for EPOCHS epochs; by default, it is not trained."""
     lr: Annotated[float | None, option("LR")] = None
     """The learning rate of fine-tuning, which falls to 0; by default, a tenth of the run's."""
     folder: Annotated[Path | None, option("FOLDER")] = None
     """The new run's folder; by default, RUN-pruned."""
     root: DataRoot = None
-    json: bool = False
-    """Print JSON instead of a table."""
+    threads: Threads = None
+    json: Json = False
+
+
+OPTIONS = {"prune": PruneOptions}
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(PruneOptions, "prune", arguments)
-    from verydeep.cli._run_options import load_model, parse_tolerance
-    from verydeep.training import Interrupted, Run, require_free_folder
+    from verydeep.cli._run_options import computing, open_run, parse_tolerance
 
     tolerance = parse_tolerance(options.tolerance)
     if options.lr is not None and options.fine_tune is None:
         raise UserError("--lr is for fine-tuning: add --fine-tune EPOCHS")
-    run = Run.load(options.run)
+    run = open_run(options.run)
+    with computing(options.threads):
+        return _prune_run(options, run, tolerance)
+
+
+def _prune_run(options: PruneOptions, run: Run, tolerance: float) -> int:
+    from verydeep.cli._run_options import load_model
+    from verydeep.training import Interrupted, require_free_folder
+
     folder = options.folder or _default_folder(run.path)
     require_free_folder(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
@@ -78,9 +87,11 @@ def _prune(
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
     from verydeep.cli._run_options import data_label
+    from verydeep.cli._status import status
     from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
 
-    dataset = load_own(run, options.root) if options.data is None else None
+    with status(f"reading {options.data or run.config.data.source}"):
+        dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
     test = None if dataset is None else dataset.test
     usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)))
@@ -188,11 +199,18 @@ def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
     for name, pair in ((report.split, report.chosen), ("test", report.test)):
         if pair is not None:
             before, after = (score.accuracy for score in pair)
-            rows.append((f"accuracy, {name}", f"{before:.2%}", f"{after:.2%}", f"{after - before:+.2%}"))
+            rows.append(
+                (
+                    f"accuracy, {'validation' if name == 'valid' else name}",
+                    f"{before:.2%}",
+                    f"{after:.2%}",
+                    f"{after - before:+.2%}",
+                )
+            )
     if report.tuned is not None:
         rows.append(("accuracy, test, fine-tuned", "", f"{report.tuned.accuracy:.2%}", ""))
     rows.append(("parameters", f"{wide:,}", f"{narrow:,}", f"{narrow / wide:.0%}"))
     rows.append(("multiply-adds", f"{much:,}", f"{little:,}", f"{little / max(much, 1):.0%}"))
-    times = f"{slow * 1e3:.2f} ms", f"{fast * 1e3:.2f} ms", f"{slow / fast:.1f} times as fast"
+    times = f"{slow * 1e3:.2f} ms", f"{fast * 1e3:.2f} ms", f"{slow / fast:.1f}x as fast"
     rows.append((f"a batch of {report.latency_batch}", *times))
     return rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from verydeep.cli._options import DataRoot, RunFolder, option, read_options
+from verydeep.cli._options import DataRoot, RunFolder, Threads, option, read_options
 
 if TYPE_CHECKING:
     from verydeep.analysis import Findings
@@ -35,21 +35,29 @@ class ReportOptions:
     analysis: bool = True
     """Include the analysis; with --no-analysis, the page covers training only."""
     root: DataRoot = None
+    threads: Threads = None
+
+
+OPTIONS = {"report": ReportOptions}
 
 
 def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(ReportOptions, "report", arguments)
+    from verydeep.cli._run_options import computing, open_run
+    from verydeep.cli._status import status
     from verydeep.errors import UserError
-    from verydeep.report import write_report
-    from verydeep.training import Run
 
-    path = options.out or options.run / "report.html"
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"{path}: the name of a report must end in .html")
-    run = Run.load(options.run)
-    findings, note = _analysis_of(run, options.root) if options.analysis else (None, _NO_ANALYSIS)
-    write_report(run, path, findings, note)
+    if options.out is not None and options.out.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"{options.out}: the name of a report must end in .html")
+    run = open_run(options.run)
+    path = options.out or run.path / "report.html"
+    with computing(options.threads):
+        from verydeep.report import write_report
+
+        findings, note = _analysis_of(run, options.root) if options.analysis else (None, _NO_ANALYSIS)
+        with status("drawing the report"):
+            write_report(run, path, findings, note)
     print(f"{path}: {path.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
 
 

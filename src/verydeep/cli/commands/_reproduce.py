@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
-
-from verydeep.cli._options import DataRoot, option, read_options
+from verydeep.cli._options import DataRoot, option, positional, read_options
+from verydeep.cli._status import load_torch
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
@@ -32,50 +31,50 @@ _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 class ReproduceOptions:
     """Train the networks of a table or figure of the paper, continuing from the results so far.
 
-    fig1: 100 random settings for each of 8 networks of 10 to 100 layers on MNIST.
-
-    table1: convolutional highway networks on MNIST.
-
-    table2: FitNets and highway networks on CIFAR-10.
-
-    table3: the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100.
-
-    all: the tables, then fig1.
+    fig1    100 random settings for each of 8 networks of 10 to 100 layers on MNIST
+    table1  convolutional highway networks on MNIST
+    table2  FitNets and highway networks on CIFAR-10
+    table3  the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100
+    all     the tables, then fig1
     """
 
-    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="|".join(_WHAT))]
-    """What to reproduce."""
-    only: Annotated[str | None, option("NAME,...")] = None
+    what: Annotated[str, positional("WHAT")]
+    """What to reproduce: fig1, table1, table2, table3 or all."""
+    only: Annotated[tuple[str, ...], option("NAME,...")] = ()
     """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2; all results are shown."""
     seeds: Annotated[str | None, option("N|0,1,...")] = None
-    """Tables: how many seeds, or which; by default, as many as the paper reports."""
+    """Tables: train N seeds, or those listed; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper"] = "fast"
-    """Tables: paper means the authors' settings, as far as they are known, for 300 to 400 epochs; fast means our own
-    settings, for a tenth of that."""
+    """Tables: train with the authors' settings as far as they are known, for 300 to 400 epochs (paper), or with our
+    own, for a tenth of that (fast)."""
     epochs: Annotated[int | None, option("N")] = None
-    """Tables: train only the first N epochs of the recipe for now."""
+    """Tables: train only the first N epochs of the recipe; a later call continues."""
     minutes: Annotated[float | None, option("N")] = None
     """Stop after N minutes; 0 trains nothing and shows the results so far."""
-    jobs: Annotated[int, tyro.conf.arg(metavar="N")] = 2
-    """The number of processes; tables use one if there is a GPU."""
-    threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
+    jobs: Annotated[int, option("N")] = 2
+    """The number of processes; on a GPU, tables use one."""
+    threads: Annotated[int, option("N")] = 1
     """Tables: the number of CPU threads per process."""
     strict: bool = False
     """Figure 1: train every setting for all epochs, without successive halving."""
     quick: bool = False
     """Train a tiny version on the digits, to check that everything works."""
     results: Annotated[Path | None, option("FOLDER")] = None
-    """The folder for the results; by default, results, or runs/quick with --quick. For fig1 alone, the folder of the
-    figure; by default, results/fig1 or runs/fig1-quick."""
+    """The folder for the results; by default, results, or runs/quick with --quick. For fig1 alone, the default is
+    results/fig1 or runs/fig1-quick."""
     runs: Annotated[Path | None, option("FOLDER")] = None
-    """The folder for unfinished runs, in its folders tables and fig1; by default, runs."""
+    """The folder for unfinished runs; by default, runs."""
     root: DataRoot = None
+
+
+OPTIONS = {"reproduce": ReproduceOptions}
 
 
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(ReproduceOptions, "reproduce", arguments)
     _check(options)
+    load_torch()
     from verydeep.training import interruptible
 
     began = time.monotonic()
@@ -103,7 +102,7 @@ def _check(options: ReproduceOptions) -> None:
             raise UserError(f"--{name} must be at least 1, got {value}")
     if options.minutes is not None and not options.minutes >= 0:
         raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
-    if options.what == "all" and options.only is not None:
+    if options.what == "all" and options.only:
         raise UserError("--only selects networks of one table or figure; name it instead of all")
     foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
     defaults = {field.name: field.default for field in fields(options)}
@@ -131,7 +130,7 @@ def _fig1_study(options: ReproduceOptions) -> Fig1:
     own = options.quick and options.runs is None
     runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
     protocol = without_halving(protocol) if options.strict else protocol
-    return Fig1(protocol, selected_networks(options.only), results, runs, options.jobs)
+    return Fig1(protocol, selected_networks(_only(options)), results, runs, options.jobs)
 
 
 def _write_fig1(study: Fig1, quick: bool) -> None:
@@ -193,12 +192,16 @@ def _reproduce_tables(
         print(f"left alone: {study.schedule.results[row].refusal}")
 
 
+def _only(options: ReproduceOptions) -> str | None:
+    return ",".join(options.only) or None
+
+
 def _tables_study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) -> Tables:
     from verydeep.paper import Tables, selected_rows
 
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))
     return Tables(
-        selected_rows(tables, options.only),
+        selected_rows(tables, _only(options)),
         options.recipe,
         results / "tables",
         runs / "tables",

@@ -1,40 +1,46 @@
-"""`verydeep runs`: a table of the runs in a folder."""
+"""`verydeep runs`: a table of the runs in a folder; or remove runs."""
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import tyro
-
-from verydeep.cli._options import read_options
+from verydeep.cli._options import Json, option, positional, read_options
+from verydeep.errors import UserError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from verydeep.training import RunInfo
 
-_STYLES = {"training": "cyan", "diverged": "red", "broken": "red"}
-_STYLES |= dict.fromkeys(("finished", "stopped early", "pruned"), "green")
+STYLES = {"training": "cyan", "diverged": "red", "broken": "red"}
+STYLES |= dict.fromkeys(("finished", "stopped early", "pruned"), "green")
 
-_EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model")  # left out of narrow tables, in order
+_EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model", "validation")  # left out of narrow tables
 
 
 @dataclass(frozen=True)
 class RunsOptions:
-    """List runs with their progress, status and accuracy, the latest last."""
+    """List runs with their progress, status and accuracy, the latest last; or remove runs."""
 
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
+    folder: Annotated[Path, positional("FOLDER")] = Path("runs")
     """The folder to list."""
-    json: bool = False
-    """Print JSON instead of a table."""
+    remove: Annotated[tuple[str, ...], option("RUN,...")] = ()
+    """Delete these runs, named as in the list or by their folders, after asking on the terminal."""
+    yes: bool = False
+    """With --remove, delete without asking."""
+    json: Json = False
 
 
-def main(arguments: list[str]) -> None:
+OPTIONS = {"runs": RunsOptions}
+
+
+def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(RunsOptions, "runs", arguments)
+    if options.remove:
+        return _remove(options)
     from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)
@@ -46,41 +52,51 @@ def main(arguments: list[str]) -> None:
         print(f"no runs in {options.folder}")
     for study in [] if options.json else list_studies(options.folder):
         print(f"{study} is a search: verydeep search show {study}, or verydeep runs {study} for its trials")
+    return 0
+
+
+def _remove(options: RunsOptions) -> int:
+    from verydeep.training import check_removable, remove_run
+
+    paths = [_inside(name, options.folder) for name in options.remove]
+    runs = {path: len(check_removable(path)) for path in dict.fromkeys(paths)}
+    if not options.yes:
+        if not sys.stdin.isatty():
+            raise UserError("--remove asks before it deletes; where it cannot ask, add --yes")
+        for path, count in runs.items():
+            print(f"{path}{f' ({count} runs)' if count > 1 else ''}")
+        if input("Delete with everything inside? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was removed")
+            return 0
+    for path in runs:
+        remove_run(path)
+        print(f"removed {path}")
+    return 0
+
+
+def _inside(name: str, folder: Path) -> Path:
+    """The folder of a run that is named as in the list, or by its path; it must be inside the listed folder."""
+    path = next((path for path in (folder / name, Path(name)) if path.exists()), folder / name)
+    if folder.resolve() not in path.absolute().resolve().parents:
+        raise UserError(f"{path} is not inside {folder}; give the folder, too: verydeep runs FOLDER --remove {name}")
+    return path
 
 
 def _print_table(runs: list[RunInfo]) -> None:
-    from rich.measure import Measurement
+    from rich.text import Text
 
-    from verydeep.cli._console import console, print_line
+    from verydeep.cli._console import console, print_columns, print_line
 
-    rows = [_cells(run) for run in runs]
-    hidden: list[str] = []
-    unbounded = console.options.update(max_width=1000)
-    for name in _EXPENDABLE:
-        if Measurement.get(console, unbounded, _table(rows, hidden)).maximum <= console.width:
-            break
-        hidden.append(name)
-    console.print(_table(rows, hidden))
+    rows = []
+    for run in runs:
+        style = STYLES.get(run.status, "yellow")
+        rows.append({name: Text(cell, style if name == "status" else "") for name, cell in _cells(run).items()})
+    hidden = print_columns(rows, ("run", "model", "data", "status"), _EXPENDABLE)
     if hidden:
         console.print(f"A wider terminal also shows {', '.join(reversed(hidden))}; --json shows everything.")
     for run in runs:
         if run.problem:
             print_line(f"{run.name}: {run.problem}")
-
-
-def _table(rows: list[dict[str, str]], hidden: list[str]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    shown = [name for name in rows[0] if name not in hidden]
-    for name in shown:
-        left = name in ("run", "model", "data", "status")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        style = _STYLES.get(row["status"], "yellow")
-        table.add_row(*(Text(row[name], style if name == "status" else "") for name in shown))
-    return table
 
 
 def _cells(run: RunInfo) -> dict[str, str]:
@@ -98,7 +114,7 @@ def _cells(run: RunInfo) -> dict[str, str]:
         "epochs": f"{run.epochs_done}/{run.epochs}" if known else "",
         "status": run.status,
         "loss": "" if run.loss is None else f"{run.loss:.3g}",
-        "valid": _percent(run.valid_accuracy),
+        "validation": _percent(run.valid_accuracy),
         "test": _percent(run.test_accuracy),
         "time": clock(run.seconds) if known else "",
         "age": _age(time.time() - run.changed),

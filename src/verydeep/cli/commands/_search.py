@@ -9,37 +9,39 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
-
-from verydeep.cli._options import DataRoot, Quiet, option, read_options
+from verydeep.cli._options import DataRoot, Quiet, option, positional, read_options
+from verydeep.cli._status import status
+from verydeep.cli._words import plural
+from verydeep.cli.commands._train import reject_former_names
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
     from verydeep.search import Study, TrialRecord
 
-_Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
-_Study = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+_Folder = Annotated[Path, option("FOLDER")]
+_Study = Annotated[Path, positional("STUDY")]
 _Url = Annotated[str | None, option("postgresql://...")]
 _COMMANDS = ("worker", "show", "best")
 _ENOUGH = 10  # trials per field, below which shares of importance are still uncertain
-_SUBCOMMANDS_HELP = """
-
-also: verydeep search worker --study FOLDER     join a running search, from any machine
-      verydeep search show STUDY                the best trials and the importance of settings; figures, CSV, JSON
-      verydeep search best STUDY                the best trial's configuration, ready for verydeep train"""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Train with many settings in parallel; if it is stopped, the same command continues the search."""
+    """Train with many settings in parallel; if it is stopped, the same command continues the search.
 
-    config: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CONFIG.toml")]
-    """A training configuration with a [search.space] table."""
+    search worker      Join a running search, from any machine.
+    search show STUDY  Show the best trials and the importance of each setting, with figures.
+    search best STUDY  Write the best trial's configuration, ready for verydeep train.
+    """
+
+    config: Annotated[Path, positional("CONFIG")]
+    """A training configuration with a [search.space] table: a .toml file, or the name of one that comes with verydeep,
+    such as search-digits."""
     study: Annotated[Path | None, option("FOLDER")] = None
     """The folder for the trials; by default, runs/search-CONFIG. Its name is the name of the study on a server."""
     trials: Annotated[int | None, option("N")] = None
-    """Train N settings; by default, as many as the file says, or 100."""
+    """Try N settings; by default, as many as the configuration says, or 100."""
     jobs: Annotated[int | None, option("N")] = None
     """The number of workers, each with one thread; by default, one per core."""
     budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
@@ -50,8 +52,8 @@ class SearchOptions:
     """The random seed for drawing settings."""
     storage: _Url = None
     """Store the study on a PostgreSQL server, so that workers on other machines can join."""
-    heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """The interval of the workers' heartbeats; after four without one, another worker takes over the trial."""
+    heartbeat: Annotated[int, option("SECONDS")] = 15
+    """Seconds between the workers' signs of life; if four are missing, another worker continues the trial."""
     root: DataRoot = None
     quiet: Quiet = False
 
@@ -66,8 +68,8 @@ class SearchWorkerOptions:
     """The PostgreSQL server that stores the study."""
     budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
     """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
-    heartbeat: Annotated[int, tyro.conf.arg(metavar="SECONDS")] = 15
-    """The interval that the search was started with."""
+    heartbeat: Annotated[int, option("SECONDS")] = 15
+    """Seconds between signs of life, as the search was started with."""
     root: DataRoot = None
     quiet: Quiet = False
 
@@ -78,13 +80,13 @@ class SearchShowOptions:
 
     study: _Study
     """The study's folder."""
-    top: Annotated[int, tyro.conf.arg(metavar="N")] = 10
+    top: Annotated[int, option("N")] = 10
     """List the N best trials."""
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for figures and files; by default, STUDY/show."""
     storage: _Url = None
     """The PostgreSQL server that stores the study, if its address needs a password."""
-    json: bool = False
+    json: Annotated[bool, option("")] = False
     """Print everything as JSON and write no files."""
 
 
@@ -100,8 +102,17 @@ class SearchBestOptions:
     """The PostgreSQL server that stores the study, if its address needs a password."""
 
 
+OPTIONS = {
+    "search": SearchOptions,
+    "search worker": SearchWorkerOptions,
+    "search show": SearchShowOptions,
+    "search best": SearchBestOptions,
+}
+
+
 def main(arguments: list[str]) -> int:
     """Run the command."""
+    reject_former_names(arguments)
     if arguments[:1] == ["worker"]:
         return _worker(read_options(SearchWorkerOptions, "search worker", arguments[1:]))
     if arguments[:1] == ["show"]:
@@ -110,21 +121,24 @@ def main(arguments: list[str]) -> int:
         return _best(read_options(SearchBestOptions, "search best", arguments[1:]))
     if len(arguments) > 1 and re.fullmatch("[a-z]+", arguments[0]) and not arguments[1].startswith("-"):
         raise unknown("command of verydeep search", arguments[0], _COMMANDS)  # a search takes one configuration file
-    description = (SearchOptions.__doc__ or "") + _SUBCOMMANDS_HELP
-    return _search(read_options(SearchOptions, "search", arguments, description=description))
+    return _search(read_options(SearchOptions, "search", arguments))
 
 
 def _search(options: SearchOptions) -> int:
+    _check_counts(options)
+    with status("loading PyTorch and Optuna", options.quiet):
+        import optuna  # noqa: F401
+        import torch  # noqa: F401
     from verydeep.cli.views._search import make_search_progress
     from verydeep.search import Budget, Workers, check_search, read_search, search, start_study
 
-    _check_counts(options)
     config = read_search(options.config)
     given = {name: getattr(options, name) for name in ("trials", "sampler", "seed")}
     changes = {name: value for name, value in given.items() if value is not None}
     config = replace(config, options=replace(config.options, **changes))
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    config = check_search(config, options.root)
+    with status(f"reading {config.train.data.source}", options.quiet):
+        config = check_search(config, options.root)
     folder = options.study or Path("runs") / f"search-{options.config.stem.removeprefix('search-')}"
     study = start_study(folder, config, options.storage, options.heartbeat)
     workers = Workers(options.jobs, options.storage, options.heartbeat, options.root)
@@ -189,17 +203,17 @@ def _print(study: Study, found: list[TrialRecord], best: list[TrialRecord]) -> N
     from verydeep.cli.views._search import progress, trials_table
     from verydeep.search import importance, scored
 
-    console.print(trials_table(best, study.config.metric))
+    console.print(trials_table(best, study.config.metric, width=console.width))
     diverged = sum(record.status == "diverged" for record in found)
     note = f"; {diverged} diverged" if diverged else ""
     console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
     if shares := importance(found, study.config.space, study.config.maximise):
         count = len(scored(found, study.config.maximise))
-        few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {count} trials)"
+        few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {plural(count, 'trial')})"
         listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
         console.print(f"importance{few}: {listed}", highlight=False)
     else:
-        console.print("importance: unknown, because there are too few trials or only one field", highlight=False)
+        console.print("importance: unknown, with too few trials or only one setting that varies", highlight=False)
 
 
 def _draw(study: Study, found: list[TrialRecord], folder: Path) -> list[Path]:

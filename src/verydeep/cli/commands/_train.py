@@ -1,42 +1,53 @@
-"""`verydeep train`: train a network from a configuration file and options, or resume a run."""
+"""`verydeep train`: train a network on data or from a configuration file, with options; or resume a run."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from verydeep.cli._options import DataRoot, Quiet, option, read_known_options, read_options
+from verydeep.cli._options import (
+    INLINE,
+    DataRoot,
+    Quiet,
+    given_options,
+    option,
+    positional,
+    read_options,
+    settings_of,
+    value_before,
+)
+from verydeep.cli._run_options import find_run
+from verydeep.cli._status import load_torch, status
+from verydeep.cli._words import plural
 from verydeep.config import former_names
 from verydeep.errors import UserError
-from verydeep.training import (
-    Interrupted,
-    Run,
-    SeedsInterrupted,
-    TensorBoard,
-    TrainConfig,
-    make_progress,
-    make_seeds_progress,
-    read_config,
-    resume,
-    resume_seeds,
-    train,
-    train_seeds,
-)
+from verydeep.training import TrainConfig
+
+if TYPE_CHECKING:
+    from verydeep.data import Dataset
+    from verydeep.training import Position, Run, TrainingProgress
+
+
+_DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Train a network. A run that is stopped or killed at any time can be continued with --resume."""
+    """Train a network on your data, on a known dataset, or as a configuration file says.
 
-    config: Annotated[Path | None, tyro.conf.Positional, option("CONFIG.toml")] = None
-    """A configuration file; options override its values."""
+    DATA_OR_CONFIG is a .csv, .parquet or .npz file, a folder of images, the name of a known dataset (verydeep data
+    list), a .toml file, or the name of a configuration that comes with verydeep, such as highway50-mnist. A run that is
+    stopped or killed at any time can be continued with --resume.
+    """
+
+    what: Annotated[str | None, positional("DATA_OR_CONFIG")] = None
+    """What to train on; by default, mnist."""
     resume: Annotated[Path | None, option("RUN")] = None
-    """Continue this run, with the same result as if it had not been stopped."""
+    """Continue this run, with the same result as if it had not been stopped; with --epochs N, to N epochs in total."""
     folder: Annotated[Path | None, option("FOLDER")] = None
     """The new run's folder; by default, runs/MODEL-DATA-N."""
     root: DataRoot = None
@@ -45,14 +56,14 @@ class TrainOptions:
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
-    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    settings: Annotated[TrainConfig, INLINE] = field(default_factory=TrainConfig)
 
 
 @dataclass(frozen=True)
 class ResumeOptions:
     """Continue a run, with the same result as if it had not been stopped."""
 
-    resume: Annotated[Path, tyro.conf.arg(metavar="RUN")]
+    resume: Annotated[Path, option("RUN")]
     """The run's folder."""
     root: DataRoot = None
     epochs: Annotated[int | None, option("N")] = None
@@ -62,32 +73,46 @@ class ResumeOptions:
     quiet: Quiet = False
 
 
+OPTIONS = {"train": TrainOptions}
+
+
 def main(arguments: list[str]) -> int:
     """Run the command."""
     options = parse(arguments)
+    load_torch(options.quiet)
+    from verydeep.training import Interrupted, SeedsInterrupted
+
     several = (
         options.seeds is not None if isinstance(options, TrainOptions) else (options.resume / "seeds.json").exists()
     )
-    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one prints
     try:
         ending = _several(options) if several else _single(options)
     except (Interrupted, SeedsInterrupted) as stopped:
-        if first:
+        if _is_first_process():
             path = stopped.run.path if isinstance(stopped, Interrupted) else stopped.seeds.path
             print(f"verydeep: interrupted and saved; continue with: verydeep train --resume {path}", file=sys.stderr)
         return 130
-    if first and not options.quiet:
+    if _is_first_process() and not options.quiet:
         print(ending)
     return 0
 
 
+def _is_first_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started, one prints
+
+
 def _single(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume one run and describe how it ended."""
+    from verydeep.training import Run, TensorBoard, make_progress, resume, train
+
     progress = make_progress(options.quiet)
     if options.tensorboard:
         progress = TensorBoard(progress)
     if isinstance(options, TrainOptions):
-        run = train(options.settings, options.folder, root=options.root, progress=progress)
+        data = _read_data(options)
+        if not options.quiet:
+            _announce(options, progress)
+        run = train(options.settings, options.folder, loaded=data, root=options.root, progress=progress)
     elif options.epochs is not None or Run.load(options.resume).summary is None:
         run = resume(options.resume, epochs=options.epochs, root=options.root, progress=progress)
     else:
@@ -96,8 +121,45 @@ def _single(options: TrainOptions | ResumeOptions) -> str:
     return _ending(run)
 
 
+def _announce(options: TrainOptions, progress: TrainingProgress) -> None:
+    """Say which network is trained on which data when training starts, which is when both are known to fit."""
+    start = progress.start
+
+    def announce(run: Run, position: Position, batches: int) -> None:
+        print(what_is_trained(options), flush=True)
+        start(run, position, batches)
+
+    progress.start = announce  # type: ignore[method-assign]
+
+
+def what_is_trained(options: TrainOptions) -> str:
+    """The first line of a training."""
+    settings = options.settings
+    given = options.what is not None or settings.data != TrainConfig().data
+    others = "" if given else "; for other data: verydeep train PATH_OR_NAME"
+    return f"training {settings.model.name} on {settings.data.source}{others}"
+
+
+def _read_data(options: TrainOptions) -> Dataset | None:
+    """Read the data, saying so; processes that torchrun started read it together, in `train`."""
+    from verydeep.data import load_dataset
+    from verydeep.training import ProcessGroup
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return None
+    settings = options.settings
+    ProcessGroup.join(settings.device)  # a device that is missing is noticed before the data is read
+    with status(f"reading {settings.data.source}", options.quiet):
+        try:
+            return load_dataset(settings.data, options.root)
+        except UserError as error:
+            raise UserError(str(error).replace("Set data.target to", "Add --target with")) from error
+
+
 def _several(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume a run per seed and describe the results."""
+    from verydeep.training import TensorBoard, make_seeds_progress, resume_seeds, train_seeds
+
     if options.tensorboard:
         TensorBoard.check_installed()
     progress = make_seeds_progress(options.quiet)
@@ -111,6 +173,8 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
         )
     else:
         assert options.seeds is not None
+        if options.seeds > 0 and not options.quiet:
+            print(what_is_trained(options), flush=True)
         seeds = train_seeds(
             options.settings,
             options.seeds,
@@ -124,22 +188,61 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
 
 def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
     """Parse the options; those that are not given take their values from the configuration file, if there is one."""
-    _reject_former_names(arguments)
-    if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        resumed, others = read_known_options(ResumeOptions, "train", arguments)
-        if others:
-            raise UserError(f"--resume continues a run as it was; it does not take {' '.join(others)}")
-        return resumed
-    settings = TrainConfig()
-    if arguments and not arguments[0].startswith("-"):
-        settings = read_config(Path(arguments[0]))
-    options = read_options(TrainOptions, "train", arguments, default=TrainOptions(settings=settings))
-    if options.config is not None and arguments[0].startswith("-"):
-        raise UserError(f"the configuration file comes first: verydeep train {options.config} ...")
-    return options
+    reject_former_names(arguments)
+    settings = settings_of(TrainOptions)
+    given = given_options(settings, "train", arguments)
+    if "--help" in arguments or "-h" in arguments or not {"resume", "what"} & given.keys():
+        return read_options(TrainOptions, "train", arguments)
+    if "resume" in given:
+        return _resume_options(given)
+    try:
+        start = find_settings(given["what"])
+    except UserError:
+        stray = value_before(settings, arguments, given["what"])
+        if stray is not None and not Path(given["what"]).exists():
+            raise stray from None
+        raise
+    return read_options(TrainOptions, "train", arguments, default=TrainOptions(settings=start))
 
 
-def _reject_former_names(arguments: list[str]) -> None:
+def _resume_options(given: dict[str, Any]) -> ResumeOptions:
+    allowed = {f.name for f in fields(ResumeOptions)}
+    others = [given["what"] if name == "what" else f"--{name.replace('_', '-')}" for name in given.keys() - allowed]
+    if others:
+        raise UserError(f"--resume continues a run as it was; it does not take {', '.join(sorted(others))}")
+    return ResumeOptions(**given | {"resume": find_run(given["resume"])})
+
+
+def find_settings(what: str) -> TrainConfig:
+    """The settings that a word stands for: those of a configuration, or the default ones on a dataset."""
+    from verydeep.data import KNOWN_NAMES, DataConfig
+    from verydeep.training import read_config
+
+    path = Path(what)
+    if what in KNOWN_NAMES:
+        return TrainConfig(data=DataConfig(what))
+    if (path / "config.json").exists() or (path / "seeds.json").exists():
+        raise UserError(f"{what} is a run; continue it with: verydeep train --resume {what}")
+    if path.is_dir() or path.suffix.lower() in _DATA_FILES:
+        return TrainConfig(data=DataConfig(what))
+    try:
+        return read_config(what)
+    except UserError:
+        if path.exists() or not (near := _near_data(path)):
+            raise
+        raise UserError(f"{what} is neither a file nor a dataset nor a configuration; did you mean '{near}'?") from None
+
+
+def _near_data(path: Path) -> str | None:
+    """The known dataset or the data file beside it that a path which does not exist probably means."""
+    from verydeep.data import KNOWN_NAMES
+
+    beside = [str(path.with_name(file.name)) for file in path.parent.glob("*") if file.suffix in _DATA_FILES]
+    near = get_close_matches(str(path), [*KNOWN_NAMES, *beside], n=1, cutoff=0.7)
+    return near[0] if near else None
+
+
+def reject_former_names(arguments: list[str]) -> None:
     """Refuse options of earlier versions by naming the option that replaced them."""
     renamed = {f"--{old}": f"--{new}".replace("_", "-") for old, new in former_names(TrainConfig).items()}
     for argument in arguments:
@@ -158,4 +261,5 @@ def _ending(run: Run) -> str:
         f"{name.replace('valid_', 'validation_').replace('_', ' ')} {value:.2%}" for name, value in accuracies.items()
     )
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
-    return f"{summary.status} after {summary.epochs} epochs{kept}: {shown}; everything is in {run.path}"
+    epochs = plural(summary.epochs, "epoch")
+    return f"{summary.status} after {epochs}{kept}: {shown}; everything is in {run.path}"

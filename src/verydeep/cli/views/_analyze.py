@@ -56,7 +56,7 @@ def print_findings(found: Findings, folder: Path) -> None:
         console.print(_important_layers(found.lesions))
     console.print(_observations(found.observations))
     for line in _lines(found):
-        print_line(line)
+        console.print(line, highlight=False, markup=False)
     print_line(f"summary.json and the results are in {folder}")
 
 
@@ -71,7 +71,8 @@ def _lines(found: Findings) -> list[str]:
         )
     if found.lesions is not None:
         lines.append(
-            f"Idle when closed alone (at most 0.1 % of accuracy lost): layers {ranges(idle_alone(found.lesions))}"
+            "Idle when closed alone (at most 0.1 % of accuracy lost), counted from 1: "
+            f"layers {ranges(idle_alone(found.lesions))}"
         )
     if found.usage is not None:
         lines.append(_usage(found.usage))
@@ -83,14 +84,15 @@ def _usage(usage: DepthUsage) -> str:
     before, after = 1 - greedy.error[0], 1 - greedy.error[len(usage.idle)]
     return (
         f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough within "
-        f"{usage.tolerance:.2%} of accuracy ({before:.2%} -> {after:.2%}); kept: {ranges(usage.kept)}"
+        f"{usage.tolerance:.2%} of accuracy ({before:.2%} -> {after:.2%}); kept, counted from 1: {ranges(usage.kept)}"
     )
 
 
 def _important_layers(lesions: LesionStudy) -> Table:
     table = right_aligned_table("layer", "name", "loss without", "accuracy without", "accuracy lost", names=2)
     whole = lesions.baseline
-    table.title = f"The most important layers (all layers: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%})"
+    everything = f"with all layers: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%}"
+    table.title = f"The most important highway layers, counted from 1 ({everything})"
     table.title_justify = "left"
     for layer in np.argsort(-lesions.loss, kind="stable")[:_MOST_IMPORTANT]:
         cost = lesions.error[layer] - lesions.baseline.error

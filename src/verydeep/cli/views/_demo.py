@@ -13,6 +13,8 @@ from rich.table import Table
 from verydeep.paper import Epoch, Step
 from verydeep.training import clock, describe
 
+_WIDE = 90  # characters that the whole table needs
+
 
 class LineView(AbstractContextManager["LineView"]):
     """Prints a line per epoch."""
@@ -40,10 +42,11 @@ class LiveView(LineView):
         self.done = dict.fromkeys(epochs, 0.0)
         self.batch = dict.fromkeys(epochs, ("", ""))
         self.whole = dict.fromkeys(epochs, ("", "", ""))
-        self.live = Live(self._table(), console=Console(highlight=False), refresh_per_second=8)
+        self.live = Live(console=Console(highlight=False), refresh_per_second=8)
 
     def __enter__(self) -> "LiveView":
         self.live.start()
+        self.live.update(self._table())
         return self
 
     def __exit__(
@@ -66,11 +69,15 @@ class LiveView(LineView):
         self.live.update(self._table())
 
     def _table(self) -> Table:
-        table = Table("network", "", "epoch", "batch loss", "right", "train loss", "train", "test", "left", box=None)
+        wide = self.live.console.width >= _WIDE
+        table = Table(*("network", "", "epoch"), *(("batch loss", "right") if wide else ()), box=None)
+        for header in ("train loss", "train", "test", "left"):
+            table.add_column(header)
         for name, epochs in self.epochs.items():
-            bar = ProgressBar(epochs, self.done[name], width=16)
+            bar = ProgressBar(epochs, self.done[name], width=16 if wide else 6)
             epoch = f"{min(int(self.done[name]) + 1, epochs)}/{epochs}"
-            table.add_row(name, bar, epoch, *self.batch[name], *self.whole[name], self._left(name))
+            batch = self.batch[name] if wide else ()
+            table.add_row(name, bar, epoch, *batch, *self.whole[name], self._left(name))
         return table
 
     def _left(self, name: str) -> str:

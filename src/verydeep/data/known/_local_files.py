@@ -55,6 +55,24 @@ def find_files(known: KnownDataset, root: Path | None) -> FoundFiles:
     return FoundFiles(verified, missing, tuple(rejected), tuple(_incomplete(known, root)) if missing else ())
 
 
+def locate_files(known: KnownDataset, root: Path | None) -> tuple[list[Path], list[str]]:
+    """Look for each file of the dataset by name and size, without reading it.
+
+    Returns:
+        The first file of the official size for each official file that has one (a gzipped one may have any size), and
+        a message about each file of another size.
+    """
+    found, wrong = [], []
+    for official in known.files:
+        for path in _candidates(known, official, root):
+            size = path.stat().st_size
+            if path.suffix == ".gz" or size == official.size:
+                found.append(path)
+                break
+            wrong.append(f"{path}: {size} bytes, the official file has {official.size}")
+    return found, wrong
+
+
 def find_archives(known: KnownDataset, root: Path | None) -> list[Path]:
     """Find official `.tar.gz` archives in the folders of the dataset (a single `.gz` is read directly)."""
     names = [item.name for item in known.downloads if item.name.endswith(".tar.gz")]

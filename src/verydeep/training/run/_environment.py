@@ -7,8 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from verydeep.redact import redact
 from verydeep.training.run._git import checked_out_commit
 
@@ -17,6 +15,8 @@ COMMAND = "VERYDEEP_COMMAND"  # the variable that tells a child process which co
 
 def environment() -> dict[str, Any]:
     """Versions, machine, threads, and the git commit if the working directory is a checkout."""
+    import torch
+
     return {
         "verydeep": version("verydeep"),
         "torch": torch.__version__,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.errors import UserError
+from verydeep.files import read_json
 from verydeep.lock import is_held
 from verydeep.training.run._run import Run
-from verydeep.training.run._run_data import RunData
 
 _LEVELS = 3  # how many levels of folders are searched
 
@@ -113,12 +113,13 @@ def _is_study(folder: Path) -> bool:
 def _info(path: Path, name: str) -> RunInfo:
     try:
         run = Run.load(path)
-        return RunInfo(name, _status(run), _changed(path), **_size(run), **_progress(run))
+        return RunInfo(name, run_status(run), _changed(path), **_size(run), **_progress(run))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # a damaged file can cause any of these
         return RunInfo(name, "broken", _changed(path), problem=str(error) or type(error).__name__)
 
 
-def _status(run: Run) -> str:
+def run_status(run: Run) -> str:
+    """How a run stands: training, finished, interrupted, ...; see `RunInfo`."""
     if run.summary is not None:
         return run.summary.status
     if is_held(run.path / "lock"):
@@ -135,7 +136,7 @@ def _size(run: Run) -> dict[str, Any]:
         "model": run.config.model.name if saved["architecture"] else "(your own)",
         "depth": size.get("depth"),
         "parameters": size.get("parameters"),
-        "data": RunData.load(run).name if data.exists() else Path(run.config.data.source).name,
+        "data": str(read_json(data)["name"]) if data.exists() else Path(run.config.data.source).name,
     }
 
 

@@ -10,6 +10,8 @@ summary.json       how the run ended; written at the end
 events.log         when it was started, interrupted, resumed and finished
 """
 
+from __future__ import annotations
+
 import json
 import os
 from datetime import datetime
@@ -17,20 +19,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
 from verydeep.config import from_dict, to_dict
-from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
-from verydeep.models import Network, architecture, from_pretrained
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a run's folder is listed without torch
     from matplotlib.figure import Figure
+    from torch import nn
+
+    from verydeep.data import Dataset
+    from verydeep.models import Network
 
 FORMAT = 1
 
@@ -62,7 +64,7 @@ class Run:
     def _repr_html_(self) -> str:
         return run_html(self)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:  # noqa: ANN401
         """Draw the learning curves: loss and accuracy over epochs. A notebook shows the figure.
 
         Args:
@@ -79,7 +81,7 @@ class Run:
         model: nn.Module,
         metadata: dict[str, Any],
         initial: dict[str, str] | None = None,
-    ) -> "Run":
+    ) -> Run:
         """Write the first files of a run; the folder is a run once it has a config.json.
 
         Args:
@@ -89,6 +91,8 @@ class Run:
             metadata: Further entries of config.json.
             initial: Path and digest of the weights that training starts from, for environment.json.
         """
+        from verydeep.models import Network, architecture
+
         require_free_folder(path)
         make_folder(path)
         network = architecture(model) if isinstance(model, Network) else {"format": FORMAT, "architecture": None}
@@ -101,7 +105,7 @@ class Run:
         return run
 
     @classmethod
-    def load(cls, path: str | Path) -> "Run":
+    def load(cls, path: str | Path) -> Run:
         """Open a run's folder.
 
         Args:
@@ -183,6 +187,8 @@ class Run:
             if self.summary is not None:
                 raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
             raise UserError(f"{self.path} has no weights yet: no epoch is complete; resume it first")
+        from verydeep.models import from_pretrained
+
         return from_pretrained(self.path)
 
     def append(self, metrics: EpochMetrics) -> None:

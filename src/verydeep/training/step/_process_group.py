@@ -164,6 +164,11 @@ def _find_device(name: str, local_rank: int) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
+    except RuntimeError:  # its message lists devices that hardly anyone has
+        raise UserError(f"there is no device '{name}'; give cpu, cuda, or auto for a GPU if there is one") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device '{name}' cannot be used: PyTorch finds no GPU; give cpu or auto")
+    try:
         if device.type == "cuda":
             device = torch.device("cuda", local_rank if device.index is None else device.index)
             torch.cuda.set_device(device)
