@@ -41,6 +41,7 @@ results: .venv/installed-dev
 	$(BIN)/python benchmarks/training.py highway50-mnist plain50-mnist highway1000-mnist
 	$(BIN)/python benchmarks/training.py figures-mnist figures-cifar100
 	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/alternatives.py
 	$(BIN)/python benchmarks/kill_and_resume.py
 
 format: .venv/installed-dev

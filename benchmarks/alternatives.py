@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 from _result import write_result
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine  # type: ignore[import-untyped]
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.metrics import log_loss  # type: ignore[import-untyped]
+from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]
+from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from verydeep.cpu import cpu_settings
@@ -113,7 +113,7 @@ def network_method(kind: str, depth: int) -> Method:
 
         @torch.no_grad()
         def probabilities(x: Tensor) -> np.ndarray:
-            return model(x).double().softmax(1).numpy()
+            return np.asarray(model(x).double().softmax(1))
 
         return probabilities
 
@@ -143,11 +143,11 @@ def load(name: str, seed: int) -> Dataset:
     )
     train_x, valid, train_y, valid_y = train_test_split(rest, rest_y, test_size=0.2, stratify=rest_y, random_state=seed)
     scaler = StandardScaler().fit(train_x)
-    splits = [
+    train_split, valid_split, test_split = (
         Split(torch.from_numpy(scaler.transform(x)).float(), torch.from_numpy(y).long())
         for x, y in ((train_x, train_y), (valid, valid_y), (test, test_y))
-    ]
-    return Dataset(name, *splits, tuple(map(str, table.target_names)))
+    )
+    return Dataset(name, train_split, valid_split, test_split, tuple(map(str, table.target_names)))
 
 
 def score(probabilities: Probabilities, split: Split) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from verydeep.cli import main
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 MEASUREMENTS = (ROOT / "docs" / "measurements.md").read_text()
+WHEN_TO_USE = (ROOT / "docs" / "when-to-use.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -102,4 +103,15 @@ def test_the_comparison_with_other_methods_was_measured() -> None:
     folder = ROOT / "results" / "alternatives"
     table = alternatives_page(json.loads((folder / "alternatives.json").read_text()))
     assert (folder / "alternatives.md").read_text() == table
-    assert table in (ROOT / "docs" / "when-to-use.md").read_text()
+    assert table in WHEN_TO_USE
+
+
+def test_the_comparison_with_plain_networks_was_measured() -> None:
+    found = json.loads((ROOT / "results" / "fig1" / "table.json").read_text())["rows"]
+    best = {row["network"]: row for row in found}
+    ratios = [best[f"plain-{depth}"]["best"] / best[f"highway-{depth}"]["best"] for depth in (20, 50, 100)]
+    text = " ".join(WHEN_TO_USE.split())
+    assert "{:,.0f} times at 20 layers, {:,.0f} times at 50, {:,.0f} times at 100".format(*ratios) in text
+    assert f"{best['plain-10']['best']:.2g} against {best['highway-10']['best']:.2g}" in text
+    accuracies = [f"{100 * best[name]['test_accuracy']:.2f} %" for name in ("plain-10", "highway-50")]
+    assert f"{accuracies[0]} for the plain network of 10 layers and {accuracies[1]} for the highway" in text
