@@ -32,7 +32,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.files import write_atomic
 from verydeep.models import load_weights
-from verydeep.paper import render_markdown
+from verydeep.report import render_markdown
 from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train
 
 RESULT = Path(__file__).parents[1] / "results" / "alternatives" / "alternatives.json"
