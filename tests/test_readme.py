@@ -21,8 +21,9 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 def commands() -> list[list[str]]:
     """The commands in the README, as lists of words, without `verydeep`."""
-    blocks = "\n".join(re.findall(r"```\n(.*?)```", README, flags=re.S))
-    return [shlex.split(line, comments=True)[1:] for line in blocks.splitlines() if line.startswith("verydeep ")]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.S | re.M)
+    lines = "".join(text for language, text in blocks if not language).splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("verydeep ")]
 
 
 @pytest.mark.slow
