@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -214,6 +215,7 @@ def settings() -> dict[str, Any]:
             "schedule": "cosine, 10 % warm-up",
         },
         "threads": 1,
+        "scikit_learn": version("scikit-learn"),
     }
 
 
