@@ -8,11 +8,11 @@ BIN := .venv/bin
 help:
 	@echo "make demo       install, then train a plain and a highway network of 50 layers side by side (minutes)"
 	@echo "make test       install with the test tools, then run every test (a quarter of an hour)"
-	@echo "make test-fast  the same without the slow tests (a minute and a half)"
-	@echo "make lint       ruff, ruff format and mypy --strict"
-	@echo "make bench      the benchmarks, with JAX to compare with (an hour; resumes; not part of the tests)"
-	@echo "make results    train what the README reports and measure it again (an hour; resumes)"
-	@echo "make format     let ruff rewrite what it can"
+	@echo "make test-fast  the same, without the slow tests (a minute and a half)"
+	@echo "make lint       run ruff, ruff format and mypy --strict"
+	@echo "make bench      measure our speed against PyTorch and JAX (an hour; can be interrupted and continued)"
+	@echo "make results    train the networks that the README reports again (an hour; can be interrupted and continued)"
+	@echo "make format     let ruff fix and format the code"
 	@echo "make clean      remove .venv and caches (never data, runs or results)"
 
 demo: .venv/installed
@@ -41,6 +41,7 @@ results: .venv/installed-dev
 	$(BIN)/python benchmarks/training.py highway50-mnist plain50-mnist highway1000-mnist
 	$(BIN)/python benchmarks/training.py figures-mnist figures-cifar100
 	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/alternatives.py
 	$(BIN)/python benchmarks/kill_and_resume.py
 
 format: .venv/installed-dev
@@ -53,9 +54,9 @@ clean:
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "verydeep needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..." >&2; exit 2; }
+	  || { echo "verydeep needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ..." >&2; exit 2; }
 	@$(PYTHON) -m venv .venv \
-	  || { rm -rf .venv; echo "python3 cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 2; }
+	  || { rm -rf .venv; echo "python3 cannot create a virtual environment; on Debian or Ubuntu, install python3-venv" >&2; exit 2; }
 
 .venv/installed: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .

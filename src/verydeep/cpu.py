@@ -1,8 +1,8 @@
-"""How the processor computes while our code runs: the number of threads, and denormal numbers as zero.
+"""Processor settings while our code runs: the number of threads, and denormal numbers treated as zero.
 
 Vanishing gradients become denormal numbers, on which x86 processors are ten times slower. Everything in the library
 that computes runs inside `cpu_settings`, so a call from Python gives the same bits as a command and leaves the process
-as it was.
+unchanged.
 """
 
 import ctypes
@@ -29,17 +29,17 @@ def cpu_settings(threads: int | None = None) -> Iterator[None]:
 
 
 def flushes_denormals() -> bool:
-    """Whether this thread treats denormal numbers as zero; torch can set this but not tell."""
+    """Whether this thread treats denormal numbers as zero; torch can set this but not report it."""
     import torch
 
     return bool(torch.full((), 1e-38) * 0.01 == 0)
 
 
 def _flush_denormals(flush: bool) -> None:
-    """Set this thread and torch's OpenMP threads.
+    """Flush denormal numbers, or stop doing so, in this thread and in torch's OpenMP threads.
 
-    Those inherit the setting from the thread that starts them and keep it; torch.set_flush_denormal sets its own thread
-    only. Without this, results would depend on what was computed before.
+    OpenMP threads inherit the setting when they are started and keep it; torch.set_flush_denormal changes the calling
+    thread only. Without this, results would depend on what was computed before.
     """
     import torch
 
@@ -48,7 +48,7 @@ def _flush_denormals(flush: bool) -> None:
         return
     try:
         parallel = ctypes.CDLL(None).GOMP_parallel
-    except (AttributeError, OSError, TypeError):  # another system, or a torch with other threads
+    except (AttributeError, OSError, TypeError):  # another operating system, or a torch without OpenMP
         return
 
     def set_thread(_: object) -> None:

@@ -25,7 +25,7 @@ def write_atomic(path: Path, data: bytes | str | Callable[[Path], None]) -> None
         data: The content, or a function that writes it to the path passed to it.
     """
     make_folder(path.parent)
-    if path.exists() and not path.is_file():  # a folder, or a device that must not be replaced
+    if path.exists() and not path.is_file():  # a folder, or a device, which must not be replaced
         raise UserError(f"{path}: exists and is not a regular file; choose another name")
     try:
         partial = path.with_name(f".{path.name}.{uuid4().hex}{_PARTIAL}")
@@ -90,7 +90,7 @@ def user_cache() -> Path:
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents."""
     if re.match(r"[a-z]{2,}[a-z0-9+.-]*:/", str(folder), flags=re.IGNORECASE):  # a path has no double slash
-        raise UserError("an address cannot be used as a folder; the address of a database belongs in --storage")
+        raise UserError("a URL cannot be used as a folder; the address of a database belongs in --storage")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a name that no file system accepts

@@ -1,7 +1,7 @@
 """Locks between processes.
 
-These are file locks of the operating system, not files whose existence is the lock: they are released when the process
-that holds them ends, however it ends, so there are no stale locks. The empty lock file is not deleted, because a third
+The operating system locks the file; the file's existence means nothing. The lock is released when the process that
+holds it ends, even if it is killed, so there are no stale locks. The empty lock file is not deleted, because a third
 process could then lock a new file of the same name while the second still holds the old one.
 """
 
@@ -44,8 +44,8 @@ def exclusive_lock(path: Path, message: str, *, wait: bool = True) -> Iterator[N
 
     Args:
         path: The lock file, which is not deleted.
-        message: Printed if another process holds the lock, unless it is empty; with `wait=False` the error's message.
-        wait: Whether to wait for the other process or to raise a `UserError`.
+        message: Printed while waiting for another process, unless empty; with `wait=False`, the text of the error.
+        wait: Whether to wait if another process holds the lock; otherwise a `UserError` is raised.
     """
     make_folder(path.parent)
     try:

@@ -1,7 +1,7 @@
-"""Python processes of ours, which never import from the directory they are started in.
+"""Start Python processes that never import from the directory they are started in.
 
-Without `-P`, `python -m` and `python -c` look for every module in the working directory first: a file there that is
-called `random.py` would be run. Whatever starts a Python process uses this module; `tests/test_layout.py` checks it.
+Without `-P`, `python -m` and `python -c` look for every module in the working directory first: a file called
+`random.py` there would be run. All Python processes are started by this module; `tests/test_layout.py` enforces it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-_VARIABLE = "PYTHONSAFEPATH"  # is to multiprocessing, which builds its own command, what -P is to us
+_VARIABLE = "PYTHONSAFEPATH"  # the equivalent of -P for multiprocessing, which builds its own command
 _environment_lock = Lock()
 
 
@@ -29,11 +29,11 @@ def spawn(target: Callable[..., None], *arguments: object) -> SpawnProcess:
     """Call a function in a fresh interpreter, as a daemon process of multiprocessing.
 
     Args:
-        target: A function of a module, not a local one.
-        arguments: What it is called with, connections included.
+        target: A module-level function.
+        arguments: Its arguments, which may include connections.
 
     Returns:
-        The process, started.
+        The started process.
     """
     from multiprocessing import get_context
 
