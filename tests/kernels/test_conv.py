@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from verydeep.kernels.conv._conv_op import conv_reference, highway_conv
-from verydeep.kernels.ir._ir import LANES
+from verydeep.kernels.ir._processor import LANES
 
 
 def layer(shape: tuple[int, ...], maps: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

@@ -177,7 +177,7 @@ class Features(dict):
     def flatten(self): return real.flatten()
 llvm.get_host_cpu_features = lambda: Features({{{feature!r}: True}})
 """
-    lanes = "from verydeep.kernels.ir._ir import LANES\nprint(LANES)"
+    lanes = "from verydeep.kernels.ir._processor import LANES\nprint(LANES)"
     assert run(other + STEP + lanes, XDG_CACHE_HOME=str(tmp_path)).strip() == ("16" if feature == "avx512f" else "4")
 
 

@@ -5,41 +5,40 @@ z are the pre-activations without their biases b; h, t, c, x and y are the paper
 
 from collections.abc import Callable
 
-from verydeep.kernels.ir._vector import V, expm1
+from verydeep.kernels.ir._vector import Vec, where
 
-_Activation = Callable[[V], V]
-
+_Activation = Callable[[Vec], Vec]
 
 _SHUT = -60.0  # a gate with a smaller z is 0; its exact value is below 1e-26
 
 
-def tanh(z: V) -> V:
+def tanh(z: Vec) -> Vec:
     """The hyperbolic tangent, exact to rounding also for small z."""
     e = _exp_of_twice(z)
     return e / (e + 2.0)
 
 
-def relu(z: V) -> V:
+def relu(z: Vec) -> Vec:
     """max(z, 0); NaN stays NaN."""
-    return z.where("<=", 0.0, 0.0, z)
+    return where(z <= 0.0, 0.0, z)
 
 
-def sigmoid(z: V) -> V:
+def sigmoid(z: Vec) -> Vec:
     """1 / (1 + exp(-z)), exactly 0 where the gate is shut."""
-    return z.where("<", _SHUT, 0.0, 1.0 / _one_and_exp(z))
+    return where(z < _SHUT, 0.0, 1.0 / _one_and_exp(z))
 
 
-def d_tanh(h: V, dh: V) -> V:
+def d_tanh(h: Vec, dh: Vec) -> Vec:
     """The gradient of z, from the value h and its gradient."""
     return dh * (1.0 - h * h)
 
 
-def d_relu(h: V, dh: V) -> V:
+def d_relu(h: Vec, dh: Vec) -> Vec:
     """The gradient of z, from the value h and its gradient."""
-    return h.where("<=", 0.0, 0.0, dh)
+    return where(h <= 0.0, 0.0, dh)
 
 
-def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+def tanh_and_sigmoid(z: Vec, zt: Vec) -> tuple[Vec, Vec]:
     """tanh(z) and sigmoid(zt) with one division, the slowest instruction; the product of denominators cannot overflow.
 
     The gate is exactly 0 where it is shut and exactly 1 where it is open: an error in its last bit would let that share
@@ -48,49 +47,68 @@ def tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
     e, gate = _exp_of_twice(z), _one_and_exp(zt)
     under = e + 2.0
     inverse = 1.0 / (under * gate)
-    t = gate.where("==", 1.0, 1.0, under * inverse)
-    return e * (gate * inverse), zt.where("<", _SHUT, 0.0, t)
+    t = where(gate == 1.0, 1.0, under * inverse)
+    return e * (gate * inverse), where(zt < _SHUT, 0.0, t)
 
 
-def relu_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+def relu_and_sigmoid(z: Vec, zt: Vec) -> tuple[Vec, Vec]:
     """relu(z) of the block state and sigmoid(zt) of the gate."""
     return relu(z), sigmoid(zt)
 
 
-def _exp_of_twice(z: V) -> V:
+def _exp_of_twice(z: Vec) -> Vec:
     """exp(2 z) - 1, with z clamped to where tanh is not yet 1 to rounding."""
-    return expm1(z.between(-10.0, 10.0), 2.0)
+    return _expm1(z.clamp(-10.0, 10.0), 2.0)
 
 
-def _one_and_exp(z: V) -> V:
+def _one_and_exp(z: Vec) -> Vec:
     """1 + exp(-z)."""
-    return expm1(z.between(_SHUT, 87.0), -1.0) + 2.0
+    return _expm1(z.clamp(_SHUT, 87.0), -1.0) + 2.0
 
 
-def plain(activation: _Activation) -> Callable[..., tuple[V, ...]]:
+def _expm1(x: Vec, factor: float) -> Vec:
+    """exp(y) - 1 for y = factor x from -87 to 87, within a few units in the last place, also near 0.
+
+    y = n log(2) + r with an integer n; then exp(y) - 1 = 2**n (exp(r) - 1) + (2**n - 1). For |r| <= log(2) / 2 a
+    Chebyshev polynomial of (exp(r) - 1) / r is within 3e-8 of exp(r) - 1; its pairs of terms are computed side by
+    side. A factor that is a power of two costs no time and no accuracy: it is part of the constants, and r is
+    r / factor.
+    """
+    shifted = x * (1.4426950408889634 * factor) + 12582912.0
+    n = shifted - 12582912.0
+    r = x - n * (0.693359375 / factor) - n * (-2.12194440e-4 / factor)
+    square = r * r
+    low = r * (0.5000000048561879 * factor**2) + factor
+    middle = r * (0.04166634652876332 * factor**4) + 0.16666501973177983 * factor**3
+    high = r * (0.001394163535049371 * factor**6) + 0.008369510760539073 * factor**5
+    scale = shifted.power_of_two()
+    return (low + square * (middle + square * high)) * (r * scale) + (scale - 1.0)
+
+
+def plain(activation: _Activation) -> Callable[..., tuple[Vec, ...]]:
     """Equation 1: a plain layer."""
     return lambda z, b: (activation(z + b),)
 
 
-def lerp(x: V, h: V, t: V) -> V:
+def lerp(x: Vec, h: Vec, t: Vec) -> Vec:
     """The y of Equation 3, exact at both ends as torch.lerp: x where t is 0 and h where t is 1, however large x is."""
-    return t.where("<", 0.5, x + t * (h - x), h - (h - x) * (1.0 - t))
+    return where(t < 0.5, x + t * (h - x), h - (h - x) * (1.0 - t))
 
 
-def coupled(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
+def coupled(both: Callable[[Vec, Vec], tuple[Vec, Vec]]) -> Callable[..., tuple[Vec, ...]]:
     """Equation 3: a highway layer with C = 1 - T."""
 
-    def formula(x: V, zh: V, zt: V, bh: V, bt: V) -> tuple[V, ...]:
+    def formula(x: Vec, zh: Vec, zt: Vec, bh: Vec, bt: Vec) -> tuple[Vec, ...]:
         h, t = both(zh + bh, zt + bt)
         return h, t, lerp(x, h, t)
 
     return formula
 
 
-def independent(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, ...]]:
+def independent(both: Callable[[Vec, Vec], tuple[Vec, Vec]]) -> Callable[..., tuple[Vec, ...]]:
     """Equation 2: a highway layer with an independent C."""
 
-    def formula(x: V, zh: V, zt: V, zc: V, bh: V, bt: V, bc: V) -> tuple[V, ...]:
+    def formula(x: Vec, zh: Vec, zt: Vec, zc: Vec, bh: Vec, bt: Vec, bc: Vec) -> tuple[Vec, ...]:
         h, t = both(zh + bh, zt + bt)
         c = sigmoid(zc + bc)
         return h, t, c, h * t + x * c
@@ -98,20 +116,20 @@ def independent(both: Callable[[V, V], tuple[V, V]]) -> Callable[..., tuple[V, .
     return formula
 
 
-def plain_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+def plain_backward(derivative: Callable[[Vec, Vec], Vec]) -> Callable[..., tuple[Vec, ...]]:
     """dz, returned twice: as a matrix, and for its sum, which is the gradient of the bias."""
 
-    def formula(dy: V, h: V) -> tuple[V, ...]:
+    def formula(dy: Vec, h: Vec) -> tuple[Vec, ...]:
         dz = derivative(h, dy)
         return dz, dz
 
     return formula
 
 
-def coupled_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+def coupled_backward(derivative: Callable[[Vec, Vec], Vec]) -> Callable[..., tuple[Vec, ...]]:
     """The backward pass of the appendix: the carried gradient of x, dz of H and T, and both again for their sums."""
 
-    def formula(dy: V, x: V, h: V, t: V) -> tuple[V, ...]:
+    def formula(dy: Vec, x: Vec, h: Vec, t: Vec) -> tuple[Vec, ...]:
         dzh = derivative(h, t * dy)
         carry = 1.0 - t
         dzt = (h - x) * dy * (t * carry)
@@ -120,10 +138,10 @@ def coupled_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, 
     return formula
 
 
-def independent_backward(derivative: Callable[[V, V], V]) -> Callable[..., tuple[V, ...]]:
+def independent_backward(derivative: Callable[[Vec, Vec], Vec]) -> Callable[..., tuple[Vec, ...]]:
     """As `coupled_backward`, with an independent carry gate."""
 
-    def formula(dy: V, x: V, h: V, t: V, c: V) -> tuple[V, ...]:
+    def formula(dy: Vec, x: Vec, h: Vec, t: Vec, c: Vec) -> tuple[Vec, ...]:
         dzh = derivative(h, t * dy)
         dzt = h * dy * (t * (1.0 - t))
         dzc = x * dy * (c * (1.0 - c))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from verydeep.kernels.runtime._buffers import work_space
+from verydeep.kernels.runtime._buffers import thread_scratch
 from verydeep.kernels.runtime._threads import Call, run_together
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ _TILES = 128  # per group of images: enough for the products, few enough for the
 
 
 @cache
-def _kernels(maps: int, activation: str) -> list["Function"]:
+def _kernels(affine_maps: int, activation: str) -> list["Function"]:
     from verydeep.kernels.conv._conv_loops import make_conv_backward, make_conv_forward
     from verydeep.kernels.runtime._compile import compile_kernels
 
-    kernels = [make_conv_forward(maps, activation), make_conv_backward(maps, activation)]
-    return compile_kernels(f"conv-{maps}-{activation}", kernels)
+    kernels = [make_conv_forward(affine_maps, activation), make_conv_backward(affine_maps, activation)]
+    return compile_kernels(f"conv-{affine_maps}-{activation}", kernels)
 
 
 @cache
@@ -38,38 +38,38 @@ class ConvCall:
     """One call of the operator. All images are stored with their channels last."""
 
     def __init__(self, shape: torch.Size, weight: Tensor, activation: str) -> None:
-        from verydeep.kernels.conv._conv_loops import numbers_of_scratch
+        from verydeep.kernels.conv._conv_loops import scratch_size
 
         self.batch, self.channels, self.height, self.width = shape
         self.outs, self.weight = weight.shape[0], weight
-        self.maps = self.outs // self.channels
+        self.affine_maps = self.outs // self.channels
         self.group = max(1, _TILES // (-(-self.height // 4) * -(-self.width // 4)))
         self.area = self.height * self.width
-        self.scratch = numbers_of_scratch(self.group, self.channels, self.maps, self.height, self.width)
-        self.run_forward, self.run_backward = _kernels(self.maps, activation)
+        self.scratch_size = scratch_size(self.group, self.channels, self.affine_maps, self.height, self.width)
+        self.run_forward, self.run_backward = _kernels(self.affine_maps, activation)
 
     def forward(self, x: Tensor, bias: Tensor, y: Tensor, z: Tensor | None) -> None:
         """Write y, and z if it is given."""
         by_in = self.weight.reshape(self.outs, self.channels, 9).transpose(0, 1)
-        u = torch.mm(_filter(), by_in.reshape(-1, 9).T)  # (place, in, out)
+        u = torch.mm(_filter(), by_in.reshape(-1, 9).T)  # (position, in, out)
 
-        def group(_thread: int, first: int, images: int, room: int) -> Call:
-            z_there = room + self.scratch * _NUMBER if z is None else self._at(z, first)
-            places = (self._at(x, first), u.data_ptr(), bias.data_ptr(), z_there, self._at(y, first), room)
-            return self.run_forward, (*places, images, self.channels, self.height, self.width)
+        def group(_thread: int, first: int, images: int, scratch: int) -> Call:
+            z_there = scratch + self.scratch_size * _NUMBER if z is None else self._at(z, first)
+            addresses = (self._at(x, first), u.data_ptr(), bias.data_ptr(), z_there, self._at(y, first), scratch)
+            return self.run_forward, (*addresses, images, self.channels, self.height, self.width)
 
         self._run(group, self.group * self.outs * self.area if z is None else 0)
 
     def backward(self, dy: Tensor, x: Tensor, z: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
         """Write dx, and return the gradients of weight and bias."""
-        u = torch.mm(_filter(), self.weight.reshape(-1, 9).T)  # (place, out, in)
+        u = torch.mm(_filter(), self.weight.reshape(-1, 9).T)  # (position, out, in)
         sums = [(torch.zeros_like(u), u.new_zeros(self.outs)) for _ in self._shares()]
 
-        def group(thread: int, first: int, images: int, room: int) -> Call:
+        def group(thread: int, first: int, images: int, scratch: int) -> Call:
             there = [self._at(tensor, first) for tensor in (dy, x, z)]
             d_there = [self._at(dx, first), *(total.data_ptr() for total in sums[thread])]
             sizes = (images, self.channels, self.height, self.width)
-            return self.run_backward, (*there, u.data_ptr(), *d_there, room, *sizes)
+            return self.run_backward, (*there, u.data_ptr(), *d_there, scratch, *sizes)
 
         self._run(group)
         for du, d_bias in sums[1:]:  # always in the same order: the same bits
@@ -78,8 +78,8 @@ class ConvCall:
         return self._weight_gradient(sums[0][0]), sums[0][1]
 
     def _weight_gradient(self, du: Tensor) -> Tensor:
-        by_place = torch.mm(_filter().T, du).view(9, self.channels, self.outs)
-        return by_place.permute(2, 1, 0).reshape(self.weight.shape)
+        by_position = torch.mm(_filter().T, du).view(9, self.channels, self.outs)
+        return by_position.permute(2, 1, 0).reshape(self.weight.shape)
 
     def _at(self, images: Tensor, first: int) -> int:
         return images.data_ptr() + first * images.shape[1] * self.area * _NUMBER
@@ -90,11 +90,11 @@ class ConvCall:
         return list(pairwise(self.batch * i // threads for i in range(threads + 1)))
 
     def _run(self, group: Callable[[int, int, int, int], Call], more: int = 0) -> None:
-        shares, size = self._shares(), self.scratch + more
-        rooms = work_space(size * len(shares)).data_ptr()
+        shares, size = self._shares(), self.scratch_size + more
+        scratches = thread_scratch(size * len(shares)).data_ptr()
 
         def share(thread: int, first: int, last: int) -> list[Call]:
-            room, images = rooms + thread * size * _NUMBER, range(first, last, self.group)
-            return [group(thread, image, min(self.group, last - image), room) for image in images]
+            scratch, images = scratches + thread * size * _NUMBER, range(first, last, self.group)
+            return [group(thread, image, min(self.group, last - image), scratch) for image in images]
 
         run_together([share(thread, *images) for thread, images in enumerate(shares)])

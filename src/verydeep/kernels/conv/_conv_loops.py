@@ -2,189 +2,189 @@
 
 The transformed tiles of a group, their products and dz stay in the processor's cache; only the layer's results (y, dx)
 and what the backward pass needs (z) go through memory. Images are `(row, column, channel)`; z has the channels of H,
-then T, then an independent C. Transformed weights are `(place, in, out)`, and `(place, out, in)` for the backward pass.
+then T, then an independent C. Transformed weights are `(position, in, out)`, and `(position, out, in)` for the backward
+pass.
 """
 
+from functools import cache
 from typing import NamedTuple
 
-from verydeep.kernels.conv._winograd import BIAS, PLACES, make_d_enter, make_d_leave, make_enter, make_leave
-from verydeep.kernels.gate._gate_loops import d_gate_pass, gate_pass
-from verydeep.kernels.ir._ir import LANES, NUMBER, REGISTER, Kernel, N, each
-from verydeep.kernels.ir._passes import make_strided_pass, make_zero
+from verydeep.kernels.conv._winograd import (
+    BIAS,
+    POSITIONS,
+    d_transform_input,
+    d_transform_output,
+    transform_input,
+    transform_output,
+)
+from verydeep.kernels.gate._gate_loops import make_d_gate, make_gate
+from verydeep.kernels.ir._control import loop
+from verydeep.kernels.ir._elementwise import strided_add, strided_copy
+from verydeep.kernels.ir._fill import zero_vectors
+from verydeep.kernels.ir._kernel import Kernel, kernel
+from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._product import make_product
-from verydeep.kernels.ir._vector import V
+from verydeep.kernels.ir._values import Int, Matrix, Ptr
 
 
-def numbers_of_scratch(images: int, channels: int, maps: int, height: int, width: int) -> int:
-    """The size of the scratch memory of a group."""
+def scratch_size(images: int, channels: int, affine_maps: int, height: int, width: int) -> int:
+    """The size of the scratch memory of a group, in numbers."""
     tall, across = -(-height // 4), -(-width // 4)
     plane = (4 * tall + 2) * (4 * across + 2)
     between = 6 * (4 * across + 2)
-    return channels * (plane + maps * (plane + between) + PLACES * images * tall * across * (1 + maps))
+    return channels * (plane + affine_maps * (plane + between) + POSITIONS * images * tall * across * (1 + affine_maps))
 
 
-class _Room(NamedTuple):
-    """Sizes (distances are in bytes) and addresses in the scratch memory."""
+class _Scratch(NamedTuple):
+    """What is where in the scratch memory of a group of images."""
 
-    tall: N  # tiles
-    across: N
-    pixel: N  # of x
-    pre: N  # pixel of z
-    row: N  # of the plane
-    image: N  # of x
-    plane: N  # x or dx with a border of zeros, its sides rounded up to whole tiles
-    wide: N  # z or dz, also rounded up
-    rows: N
-    v: N
-    v_place: N
-    m: N
-    m_place: N
+    tall: Int  # tiles per column of an image
+    across: Int  # tiles per row of an image
+    outs: Int  # channels of z
+    plane: Matrix  # x or dx with a border of zeros, its sides rounded up to whole tiles
+    z_plane: Matrix  # z or dz, its sides rounded up to whole tiles
+    between: Ptr
+    v: Matrix  # row n: position n of the tiles of x or dx
+    m: Matrix  # row n: position n of the tiles of z or dz
 
     @classmethod
-    def lay_out(cls, scratch: N, images: N, channels: N, maps: int, height: N, width: N) -> "_Room":
+    def lay_out(cls, start: Ptr, images: Int, channels: Int, affine_maps: int, height: Int, width: Int) -> "_Scratch":
         tall, across = (height + 3) // 4, (width + 3) // 4
-        pixel = channels * NUMBER
-        pre, row = pixel * maps, pixel * (across * 4 + 2)
-        wide = scratch + row * (tall * 4 + 2)
-        rows = wide + row * (tall * 4 + 2) * maps
-        v = rows + row * 6 * maps
-        v_place, m_place = (size * images * tall * across for size in (pixel, pre))
-        image = pixel * width * height
-        return cls(tall, across, pixel, pre, row, image, scratch, wide, rows, v, v_place, v + v_place * PLACES, m_place)
+        outs, row = channels * affine_maps, channels * (across * 4 + 2)
+        z_plane = start + row * (tall * 4 + 2)
+        between = z_plane + row * (tall * 4 + 2) * affine_maps
+        v = between + row * 6 * affine_maps
+        v_position, m_position = (pixel * images * tall * across for pixel in (channels, outs))
+        m = v + v_position * POSITIONS
+        return cls(
+            tall,
+            across,
+            outs,
+            Matrix(start, row),
+            Matrix(z_plane, outs * across * 4),
+            between,
+            Matrix(v, v_position),
+            Matrix(m, m_position),
+        )
 
-    def tiles(self, image: N, row: N) -> N:
+    def first_tile(self, image: Int, row: Int) -> Int:
         """The number of the first tile of a row of tiles."""
         return (image * self.tall + row) * self.across
 
 
-def make_conv_forward(maps: int, activation: str) -> Kernel:
-    """`forward(x, u, bias, z, y, scratch, images, channels, height, width)`: z and y of a group of images."""
-    product, leave, gate, copy = make_product(True), make_leave(), gate_pass(maps, activation), _make_copy()
-    transform = _make_transform(maps)
+@cache
+def make_conv_forward(affine_maps: int, activation: str) -> Kernel:
+    """The forward pass: z and y of a group of images."""
+    product, gate, transform = make_product(), make_gate(affine_maps, activation), _make_transform(affine_maps)
 
-    def emit(x: N, u: N, bias: N, z: N, y: N, scratch: N, images: N, channels: N, height: N, width: N) -> None:
-        room = _Room.lay_out(scratch, images, channels, maps, height, width)
-        outs, tiles = channels * maps, images * room.tall * room.across
-        transform(x, scratch, images, channels, height, width)
-        copy(tiles, outs // LANES, bias, room.m + room.m_place * BIAS, 0, room.pre)
-        for n in range(PLACES):
-            v, m, u_n = room.v + room.v_place * n, room.m + room.m_place * n, u + room.pre * channels * n
-            product(v, room.pixel, u_n, room.pre, m, room.pre, tiles, channels, outs // LANES, int(n == BIAS))
-
-        def image(i: N) -> None:
-            line, whole = room.pre * width, room.pre * room.across * 4
-
-            def row(j: N) -> None:
-                m = room.m + room.tiles(i, j) * room.pre
-                leave(m, room.m_place, room.rows, outs, room.across, room.wide + whole * j * 4, whole)
-
-            each(room.tall, row)
-            copy(height, width * outs // LANES, room.wide, z + line * height * i, whole, line)
-
-        each(images, image)
-        z_parts = [z + room.pixel * i for i in range(maps)]
-        gate(images * height * width, channels // LANES, x, *z_parts, y, room.pixel, *[room.pre] * maps, room.pixel)
-
-    return Kernel("conv_forward", 10, emit, flush=True)
-
-
-def make_conv_backward(maps: int, activation: str) -> Kernel:
-    """`backward(dy, x, z, u, dx, du, d_bias, scratch, images, channels, height, width)`.
-
-    The gradients of u, `(place, in, out)`, and of the bias are accumulated.
-    """
-    by_row, by_column, d_enter = make_product(True), make_product(False), make_d_enter()
-    transform, add, zero = _make_transform(maps), _make_add(), make_zero()
-    d_leave = _make_d_leave(maps, activation)
-
-    def emit(
-        dy: N, x: N, z: N, u: N, dx: N, du: N, d_bias: N, scratch: N, images: N, channels: N, height: N, width: N
+    @kernel(flush=True)
+    def conv_forward(
+        x: Ptr, u: Ptr, bias: Ptr, z: Ptr, y: Ptr, scratch: Ptr, images: Int, channels: Int, height: Int, width: Int
     ) -> None:
-        room = _Room.lay_out(scratch, images, channels, maps, height, width)
-        outs, tiles = channels * maps, images * room.tall * room.across
-        d_leave(dy, x, z, dx, scratch, images, channels, height, width)
-        add(tiles, outs // LANES, d_bias, room.m + room.m_place * BIAS, d_bias, 0, room.pre, 0)
+        s = _Scratch.lay_out(scratch, images, channels, affine_maps, height, width)
+        tiles = images * s.tall * s.across
         transform(x, scratch, images, channels, height, width)
-        for n in range(PLACES):
-            v, m, at = room.v + room.v_place * n, room.m + room.m_place * n, room.pre * channels * n
-            by_column(v, room.pixel, m, room.pre, du + at, room.pre, channels, tiles, outs // LANES, 1)
-            by_row(m, room.pre, u + at, room.pixel, v, room.pixel, tiles, outs, channels // LANES, 0)
+        strided_copy(tiles, s.outs // LANES, Matrix(bias, 0), Matrix(s.m.row(BIAS), s.outs))
+        for n in range(POSITIONS):
+            v, m, offset = Matrix(s.v.row(n), channels), Matrix(s.m.row(n), s.outs), s.outs * channels * n
+            product(v, Matrix(u + offset, s.outs), m, tiles, channels, s.outs // LANES, int(n == BIAS))
+        with loop(images) as i:
+            with loop(s.tall) as j:
+                m = s.m.submatrix(column=s.first_tile(i, j) * s.outs)
+                transform_output(m, s.between, s.outs, s.across, s.z_plane.submatrix(j * 4))
+            z_image = Matrix(z + s.outs * width * height * i, s.outs * width)
+            strided_copy(height, width * s.outs // LANES, s.z_plane, z_image)
+        x_pixels, y_pixels = (Matrix(start, channels) for start in (x, y))
+        z_pixels = [Matrix(z + channels * i, s.outs) for i in range(affine_maps)]
+        gate(images * height * width, channels // LANES, x_pixels, *z_pixels, y_pixels)
 
-        def image(i: N) -> None:
-            zero(room.plane, room.row * 2 // REGISTER)
-
-            def row(j: N) -> None:
-                v = room.v + room.tiles(i, j) * room.pixel
-                d_enter(v, room.v_place, room.rows, room.row, channels, room.across, room.plane + room.row * j * 4)
-
-            each(room.tall, row)
-            line, here = room.pixel * width, dx + room.image * i
-            inside = room.plane + room.row + room.pixel
-            add(height, width * channels // LANES, here, inside, here, line, room.row, line)
-
-        each(images, image)
-
-    return Kernel("conv_backward", 12, emit, flush=True)
+    return conv_forward
 
 
-def _make_transform(maps: int) -> Kernel:
-    """`transform(x, scratch, images, channels, height, width)`: the transformed tiles V of the images."""
-    enter, copy, zero = make_enter(), _make_copy(), make_zero()
+@cache
+def make_conv_backward(affine_maps: int, activation: str) -> Kernel:
+    """The backward pass: dx, and the gradients of u, `(position, in, out)`, and of the bias, which are accumulated."""
+    product, transposed, transform = make_product(), make_product(transposed=True), _make_transform(affine_maps)
+    d_output = _make_d_output(affine_maps, activation)
 
-    def emit(x: N, scratch: N, images: N, channels: N, height: N, width: N) -> None:
-        room = _Room.lay_out(scratch, images, channels, maps, height, width)
-        zero(room.plane, room.row * (room.tall * 4 + 2) // REGISTER)
+    @kernel(flush=True)
+    def conv_backward(
+        dy: Ptr,
+        x: Ptr,
+        z: Ptr,
+        u: Ptr,
+        dx: Ptr,
+        du: Ptr,
+        d_bias: Ptr,
+        scratch: Ptr,
+        images: Int,
+        channels: Int,
+        height: Int,
+        width: Int,
+    ) -> None:
+        s = _Scratch.lay_out(scratch, images, channels, affine_maps, height, width)
+        tiles = images * s.tall * s.across
+        d_output(dy, x, z, dx, scratch, images, channels, height, width)
+        total = Matrix(d_bias, 0)
+        strided_add(tiles, s.outs // LANES, total, Matrix(s.m.row(BIAS), s.outs), total)
+        transform(x, scratch, images, channels, height, width)
+        for n in range(POSITIONS):
+            v, m, offset = Matrix(s.v.row(n), channels), Matrix(s.m.row(n), s.outs), s.outs * channels * n
+            transposed(v, m, Matrix(du + offset, s.outs), channels, tiles, s.outs // LANES, 1)
+            product(m, Matrix(u + offset, channels), v, tiles, s.outs, channels // LANES, 0)
+        with loop(images) as i:
+            zero_vectors(s.plane.ptr, s.plane.row_stride * 2 // LANES)
+            with loop(s.tall) as j:
+                v = s.v.submatrix(column=s.first_tile(i, j) * channels)
+                between = Matrix.from_handles(s.between.handle, s.plane.stride)
+                d_transform_input(v, between, channels, s.across, s.plane.row(j * 4))
+            dx_image = Matrix(dx + channels * width * height * i, channels * width)
+            inside = s.plane.submatrix(1, channels)
+            strided_add(height, width * channels // LANES, dx_image, inside, dx_image)
 
-        def image(i: N) -> None:
-            line = room.pixel * width
-            inside = room.plane + room.row + room.pixel
-            copy(height, width * channels // LANES, x + room.image * i, inside, line, room.row)
-
-            def row(j: N) -> None:
-                v = room.v + room.tiles(i, j) * room.pixel
-                enter(room.plane + room.row * j * 4, room.row, room.rows, channels, room.across, v, room.v_place)
-
-            each(room.tall, row)
-
-        each(images, image)
-
-    return Kernel("conv_transform", 6, emit)
-
-
-def _make_d_leave(maps: int, activation: str) -> Kernel:
-    """`d_leave(dy, x, z, dx, scratch, images, channels, height, width)`: the carried part of dx, and dz transformed."""
-    gate, leave, zero = d_gate_pass(maps, activation), make_d_leave(), make_zero()
-
-    def emit(dy: N, x: N, z: N, dx: N, scratch: N, images: N, channels: N, height: N, width: N) -> None:
-        room = _Room.lay_out(scratch, images, channels, maps, height, width)
-        whole, outs = room.pre * room.across * 4, channels * maps
-        zero(room.wide, whole * room.tall * 4 // REGISTER)
-
-        def image(i: N) -> None:
-            def line(j: N) -> None:
-                at, there = room.image * i + room.pixel * width * j, room.wide + whole * j
-                z_parts, dz_parts = ([p + room.pixel * n for n in range(maps)] for p in (z + at * maps, there))
-                steps = [room.pixel, room.pixel, *[room.pre] * maps, room.pixel, *[room.pre] * maps]
-                gate(width, channels // LANES, dy + at, x + at, *z_parts, dx + at, *dz_parts, *steps)
-
-            def row(j: N) -> None:
-                m = room.m + room.tiles(i, j) * room.pre
-                leave(room.wide + whole * j * 4, whole, room.rows, outs, room.across, m, room.m_place)
-
-            each(height, line)
-            each(room.tall, row)
-
-        each(images, image)
-
-    return Kernel("conv_d_leave", 9, emit)
+    return conv_backward
 
 
-def _make_copy() -> Kernel:
-    return make_strided_pass("copy", 1, 1, lambda a: (a,))
+@cache
+def _make_transform(affine_maps: int) -> Kernel:
+    """The transformed tiles v of images."""
+
+    @kernel
+    def conv_transform(x: Ptr, scratch: Ptr, images: Int, channels: Int, height: Int, width: Int) -> None:
+        s = _Scratch.lay_out(scratch, images, channels, affine_maps, height, width)
+        zero_vectors(s.plane.ptr, s.plane.row_stride * (s.tall * 4 + 2) // LANES)
+        with loop(images) as i:
+            x_image = Matrix(x + channels * width * height * i, channels * width)
+            strided_copy(height, width * channels // LANES, x_image, s.plane.submatrix(1, channels))
+            with loop(s.tall) as j:
+                v = s.v.submatrix(column=s.first_tile(i, j) * channels)
+                transform_input(s.plane.submatrix(j * 4), s.between, channels, s.across, v)
+
+    return conv_transform
 
 
-def _make_add() -> Kernel:
-    def add(a: V, b: V) -> tuple[V, ...]:
-        return (a + b,)
+@cache
+def _make_d_output(affine_maps: int, activation: str) -> Kernel:
+    """The carried part of dx, and dz transformed to m."""
+    d_gate = make_d_gate(affine_maps, activation)
 
-    return make_strided_pass("add", 2, 1, add)
+    @kernel
+    def conv_d_output(
+        dy: Ptr, x: Ptr, z: Ptr, dx: Ptr, scratch: Ptr, images: Int, channels: Int, height: Int, width: Int
+    ) -> None:
+        s = _Scratch.lay_out(scratch, images, channels, affine_maps, height, width)
+        zero_vectors(s.z_plane.ptr, s.z_plane.row_stride * s.tall * 4 // LANES)
+        with loop(images) as i:
+            with loop(height) as j:
+                offset = channels * width * height * i + channels * width * j
+                dy_pixels, x_pixels, dx_pixels = (Matrix(start + offset, channels) for start in (dy, x, dx))
+                z_pixels, dz_pixels = (
+                    [Matrix(start + channels * n, s.outs) for n in range(affine_maps)]
+                    for start in (z + offset * affine_maps, s.z_plane.row(j))
+                )
+                d_gate(width, channels // LANES, dy_pixels, x_pixels, *z_pixels, dx_pixels, *dz_pixels)
+            with loop(s.tall) as j:
+                m = s.m.submatrix(column=s.first_tile(i, j) * s.outs)
+                d_transform_output(s.z_plane.submatrix(j * 4), s.between, s.outs, s.across, m)
+
+    return conv_d_output

@@ -22,7 +22,7 @@ def highway_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str, keep:
 
     Args:
         x: `(batch, channel, height, width)`; copied unless it is in channels-last format.
-        weight: `(map * channel, channel, 3, 3)`, the filters of H, of T and, with three maps, of C.
+        weight: `(map * channel, channel, 3, 3)`, the filters of H, of T and, with three affine maps, of C.
         bias: `(map * channel)`.
         activation: The activation of the block state, "relu" or "tanh".
         keep: Whether there will be a backward pass; otherwise z is empty.

@@ -1,122 +1,116 @@
 """Winograd's minimal filtering F(4x4, 3x3) (Lavin & Gray 2015): 36 products for 16 outputs instead of 144.
 
 `z = A' [(G w G') * (B' x B)] A` for every tile of 6x6 inputs and 4x4 outputs; the sum over channels is one matrix
-product for each of the 36 places of a tile. The backward pass is the derivative of the same formula. Channels are
+product for each of the 36 positions in a tile. The backward pass is the derivative of the same formula. Channels are
 adjacent in memory, so every transform works on whole registers.
 
-Each of the four transforms handles one row of tiles, first along one axis, then along the other, with memory for the
-six `rows` between them. A row of an image takes `row` bytes; the places of the tiles are `place` bytes apart.
+Each of the four transforms handles one row of tiles, first along one axis, then along the other. `between` is memory
+for the six rows between them, as long as those of the image. Row n of v and m holds position n of all tiles.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from verydeep.kernels.ir._ir import LANES, NUMBER, REGISTER, Kernel, N, each
-from verydeep.kernels.ir._passes import make_strided_pass, make_zero
-from verydeep.kernels.ir._vector import V
+from verydeep.kernels.ir._control import loop
+from verydeep.kernels.ir._elementwise import make_strided_elementwise
+from verydeep.kernels.ir._fill import zero_vectors
+from verydeep.kernels.ir._kernel import Kernel, kernel
+from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._values import Int, Matrix, Ptr
+from verydeep.kernels.ir._vector import Vec
 
-PLACES = 36
-BIAS = 7  # a number added to this place of a tile is added to all outputs of the tile
+POSITIONS = 36
+BIAS = 7  # a number added to this position of a tile is added to all outputs of the tile
 _G = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
-FILTER = np.kron(_G, _G).astype(np.float32)  # from the 9 weights of a filter to its 36 places
+FILTER = np.kron(_G, _G).astype(np.float32)  # from the 9 weights of a filter to its 36 positions
 
 
-def _enter(d0: V, d1: V, d2: V, d3: V, d4: V, d5: V) -> tuple[V, ...]:
+def _input(d0: Vec, d1: Vec, d2: Vec, d3: Vec, d4: Vec, d5: Vec) -> tuple[Vec, ...]:
     """B' d."""
     a, b = d4 - d2 * 4.0, d3 - d1 * 4.0
     c, e = d4 - d2, (d3 - d1) * 2.0
     return d0 * 4.0 - d2 * 5.0 + d4, a + b, a - b, c + e, c - e, d1 * 4.0 - d3 * 5.0 + d5
 
 
-def _d_enter(v0: V, v1: V, v2: V, v3: V, v4: V, v5: V, old0: V, old1: V) -> tuple[V, ...]:
+def _d_input(v0: Vec, v1: Vec, v2: Vec, v3: Vec, v4: Vec, v5: Vec, old0: Vec, old1: Vec) -> tuple[Vec, ...]:
     """B v, added to the two pixels that the tile shares with the one before."""
     s, d, r, q = v1 + v2, v1 - v2, v3 + v4, v3 - v4
     i0, i1 = v0 * 4.0, (v5 - d) * 4.0 - q * 2.0
     return old0 + i0, old1 + i1, v0 * -5.0 - s * 4.0 - r, d + q * 2.0 - v5 * 5.0, v0 + s + r, v5
 
 
-def _leave(m0: V, m1: V, m2: V, m3: V, m4: V, m5: V) -> tuple[V, ...]:
+def _output(m0: Vec, m1: Vec, m2: Vec, m3: Vec, m4: Vec, m5: Vec) -> tuple[Vec, ...]:
     """A' m."""
     s, d, r, q = m1 + m2, m1 - m2, m3 + m4, m3 - m4
     return m0 + s + r, d + q * 2.0, s + r * 4.0, d + q * 8.0 + m5
 
 
-def _d_leave(g0: V, g1: V, g2: V, g3: V) -> tuple[V, ...]:
+def _d_output(g0: Vec, g1: Vec, g2: Vec, g3: Vec) -> tuple[Vec, ...]:
     """A g."""
     even, odd, even4, odd2 = g0 + g2, g1 + g3, g0 + g2 * 4.0, g1 * 2.0 + g3 * 8.0
     return g0, even + odd, even - odd, even4 + odd2, even4 - odd2, g3
 
 
-def make_enter() -> Kernel:
-    """`enter(image, row, rows, channels, across, v, place)`: B' d B of the 6 rows from `image` on."""
-    return _into_places("enter", 6, _enter)
+_along_output = make_strided_elementwise("winograd_output_axis", _output, inputs=6, outputs=4)
+_along_d_input = make_strided_elementwise("winograd_d_input_axis", _d_input, inputs=8, outputs=6)
 
 
-def _into_places(name: str, lines: int, formula: Callable[..., tuple[V, ...]]) -> Kernel:
-    """From `lines` rows of an image to the 36 places of its tiles: the formula along columns, then along rows."""
-    apply = make_strided_pass(f"winograd_{name}_axis", lines, 6, formula)
+def _make_to_tiles(name: str, lines: int, formula: Callable[..., tuple[Vec, ...]]) -> Kernel:
+    """From `lines` rows of an image to the 36 positions of its tiles: along columns, then along rows."""
+    along = make_strided_elementwise(f"winograd_{name}_axis", formula, inputs=lines, outputs=6)
 
-    def emit(image: N, row: N, rows: N, channels: N, across: N, v: N, place: N) -> None:
-        apply(1, row // REGISTER, *_from(image, row, lines), *_from(rows, row, 6), *[0] * (lines + 6))
-        pixel = channels * NUMBER
+    @kernel(name=f"winograd_{name}")
+    def transform(image: Matrix, between: Ptr, channels: Int, across: Int, tiles: Matrix) -> None:
+        row = image.row_stride
+        between_rows = Matrix.from_handles(between.handle, image.stride)
+        along(1, row // LANES, *_single_rows(image, lines), *_single_rows(between_rows, 6))
+        with loop(6) as i:
+            pixels = _pixels(between_rows.row(i), channels, lines)
+            along(across, channels // LANES, *pixels, *_positions(tiles, i, channels))
 
-        def along(i: N) -> None:
-            here, there = _from(rows + i * row, pixel, lines), _from(v + place * i * 6, place, 6)
-            apply(across, channels // LANES, *here, *there, *[pixel * 4] * lines, *[pixel] * 6)
-
-        each(_six(image), along)
-
-    return Kernel(f"winograd_{name}", 7, emit)
-
-
-def make_d_enter() -> Kernel:
-    """`d_enter(v, place, rows, row, channels, across, image)`: the derivative of `enter`.
-
-    Its first two rows are accumulated, the other four are written.
-    """
-    apply, zero = make_strided_pass("winograd_d_enter_axis", 8, 6, _d_enter), make_zero()
-
-    def emit(v: N, place: N, rows: N, row: N, channels: N, across: N, image: N) -> None:
-        pixel = channels * NUMBER
-
-        def along(i: N) -> None:
-            here, there = _from(v + place * i * 6, place, 6), _from(rows + i * row, pixel, 6)
-            zero(there[0], channels * 2 // LANES)
-            apply(across, channels // LANES, *here, *there[:2], *there, *[pixel] * 6, *[pixel * 4] * 8)
-
-        each(_six(v), along)
-        there = _from(image, row, 6)
-        apply(1, row // REGISTER, *_from(rows, row, 6), *there[:2], *there, *[0] * 14)
-
-    return Kernel("winograd_d_enter", 7, emit)
+    return transform
 
 
-def make_leave() -> Kernel:
-    """`leave(m, place, rows, channels, across, image, row)`: A' m A as the 4 rows from `image` on."""
-    apply = make_strided_pass("winograd_leave_axis", 6, 4, _leave)
-
-    def emit(m: N, place: N, rows: N, channels: N, across: N, image: N, row: N) -> None:
-        pixel = channels * NUMBER
-
-        def along(i: N) -> None:
-            here, there = _from(m + place * i * 6, place, 6), _from(rows + i * row, pixel, 4)
-            apply(across, channels // LANES, *here, *there, *[pixel] * 6, *[pixel * 4] * 4)
-
-        each(_six(m), along)
-        apply(1, row // REGISTER, *_from(rows, row, 6), *_from(image, row, 4), *[0] * 10)
-
-    return Kernel("winograd_leave", 7, emit)
+transform_input = _make_to_tiles("input", 6, _input)
+transform_input.__doc__ = "B' d B of the 6 rows of an image."
+d_transform_output = _make_to_tiles("d_output", 4, _d_output)
+d_transform_output.__doc__ = "A g A' of the 4 rows of an image: the derivative of `transform_output`."
 
 
-def make_d_leave() -> Kernel:
-    """`d_leave(image, row, rows, channels, across, m, place)`: A g A' of the 4 rows from `image` on."""
-    return _into_places("d_leave", 4, _d_leave)
+@kernel(name="winograd_d_input")
+def d_transform_input(v: Matrix, between: Matrix, channels: Int, across: Int, image: Ptr) -> None:
+    """The derivative of `transform_input`: its first two rows are accumulated, the other four are written."""
+    row = between.row_stride
+    with loop(6) as i:
+        pixels = _pixels(between.row(i), channels, 6)
+        zero_vectors(between.row(i), channels * 2 // LANES)
+        _along_d_input(across, channels // LANES, *_positions(v, i, channels), *pixels[:2], *pixels)
+    targets = _single_rows(Matrix.from_handles(image.handle, between.stride), 6)
+    _along_d_input(1, row // LANES, *_single_rows(between, 6), *targets[:2], *targets)
 
 
-def _from(first: N, step: N, count: int) -> list[N]:
-    return [first + step * i for i in range(count)]
+@kernel(name="winograd_output")
+def transform_output(m: Matrix, between: Ptr, channels: Int, across: Int, image: Matrix) -> None:
+    """A' m A as 4 rows of an image."""
+    row = image.row_stride
+    between_rows = Matrix.from_handles(between.handle, image.stride)
+    with loop(6) as i:
+        pixels = _pixels(between_rows.row(i), channels, 4)
+        _along_output(across, channels // LANES, *_positions(m, i, channels), *pixels)
+    _along_output(1, row // LANES, *_single_rows(between_rows, 6), *_single_rows(image, 4))
 
 
-def _six(some: N) -> N:
-    return some - some + 6
+def _positions(tiles: Matrix, i: Int, channels: Int) -> list[Matrix]:
+    """Row i of the positions of all tiles: 6 matrices with one row per tile."""
+    return [Matrix(tiles.row(i * 6 + n), channels) for n in range(6)]
+
+
+def _pixels(row: Ptr, channels: Int, count: int) -> list[Matrix]:
+    """The first `count` pixels of all tiles in a row of an image: matrices with one row per tile."""
+    return [Matrix(row + channels * n, channels * 4) for n in range(count)]
+
+
+def _single_rows(matrix: Matrix, count: int) -> list[Matrix]:
+    """The first rows of a matrix, each as a matrix with one row."""
+    return [Matrix(matrix.row(n), 0) for n in range(count)]

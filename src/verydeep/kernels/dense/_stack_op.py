@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.kernels.dense._ends_call import EndsCall
+from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
 from verydeep.kernels.dense._stack_call import StackCall
 from verydeep.kernels.dense._stack_plan import kept_by_sample
 
@@ -53,7 +53,7 @@ def stack(
 
 @stack.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int) -> tuple[Tensor, Tensor]:
-    from verydeep.kernels.ir._ir import LANES
+    from verydeep.kernels.ir._processor import LANES
 
     width, rows = x.shape[1], -(-x.shape[0] // LANES) * LANES
     kept = rows * kept_by_sample(width, weight.shape[1] // width, layers.shape[0], segment)[1]
@@ -140,9 +140,9 @@ class _MLPFunction(torch.autograd.Function):
 
 
 def _mlp(layers: Tensor, activation: str, segment: int, parameters: Sequence[Tensor]) -> StackCall:
-    weight, bias, *ends = parameters
-    around = EndsCall((ends[0], ends[1]), (ends[2], ends[3]), activation)
-    return StackCall(weight, bias, layers, activation, segment, around)
+    weight, bias, input_weight, input_bias, classifier_weight, classifier_bias = parameters
+    outer = OuterLayersCall((input_weight, input_bias), (classifier_weight, classifier_bias), activation)
+    return StackCall(weight, bias, layers, activation, segment, outer)
 
 
 def run_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, recompute: bool) -> Tensor:

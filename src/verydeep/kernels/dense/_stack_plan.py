@@ -16,7 +16,7 @@ class Chunk(NamedTuple):
     start: int  # where the kept activations of these samples begin, in numbers
 
     @property
-    def lead(self) -> int:
+    def padded_samples(self) -> int:
         """The number of samples, including padding."""
         return self.vectors * self.lanes
 
@@ -30,26 +30,26 @@ class Plan(NamedTuple):
     longest: int  # samples of the longest chunk, including padding
 
 
-def kept_by_sample(width: int, maps: int, layers: int, segment: int) -> tuple[int, int]:
+def kept_by_sample(width: int, affine_maps: int, layers: int, segment: int) -> tuple[int, int]:
     """Numbers per sample: of one layer, and kept in total.
 
     A highway layer has x and z; a plain layer has x only, because its z is the x of the next layer.
     """
-    layer = width if maps == 1 else width * (1 + maps)
+    layer = width if affine_maps == 1 else width * (1 + affine_maps)
     if segment == 0:
         return layer, 0
     return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
 
 
 @lru_cache(maxsize=256)
-def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, threads: int) -> Plan:
+def make_plan(batch: int, width: int, affine_maps: int, layers: int, segment: int, threads: int) -> Plan:
     """Divide a batch into chunks of whole registers, the same number for every thread."""
-    from verydeep.kernels.ir._ir import LANES
+    from verydeep.kernels.ir._processor import LANES
 
     vectors = -(-batch // LANES)
     threads = max(1, min(threads, vectors))
     rounds = -(-vectors // (threads * (_CHUNK // LANES)))
-    stride, samples = kept_by_sample(width, maps, layers, segment)
+    stride, samples = kept_by_sample(width, affine_maps, layers, segment)
     chunks, done, count = [], 0, threads * rounds
     for i in range(count):
         upto = vectors * (i + 1) // count
@@ -57,4 +57,4 @@ def make_plan(batch: int, width: int, maps: int, layers: int, segment: int, thre
         chunks.append(Chunk(done * LANES, size, upto - done, LANES, done * LANES * samples))
         done = upto
     groups = tuple(tuple(chunks[i : i + rounds]) for i in range(0, count, rounds))
-    return Plan(groups, stride, vectors * LANES * samples, max(chunk.lead for chunk in chunks))
+    return Plan(groups, stride, vectors * LANES * samples, max(chunk.padded_samples for chunk in chunks))

@@ -4,94 +4,103 @@ The backward pass recomputes the activations from z, which is cheaper than keepi
 """
 
 from collections.abc import Callable
+from functools import cache
 
 from verydeep.kernels import _formulas as f
-from verydeep.kernels.ir._ir import LANES, NUMBER, REGISTER, Kernel, N
-from verydeep.kernels.ir._passes import make_strided_pass
-from verydeep.kernels.ir._vector import V
+from verydeep.kernels.ir._control import when
+from verydeep.kernels.ir._elementwise import make_strided_elementwise
+from verydeep.kernels.ir._kernel import Kernel, kernel
+from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._values import Int, Matrix, Ptr
+from verydeep.kernels.ir._vector import Vec
 
-_Both = Callable[[V, V], tuple[V, V]]
-_Derivative = Callable[[V, V], V]
+_Both = Callable[[Vec, Vec], tuple[Vec, Vec]]
+_Derivative = Callable[[Vec, Vec], Vec]
 
 
-def gate_pass(maps: int, activation: str) -> Kernel:
-    """`pass(rows, vectors, x, *z, y, *steps)`: y from x and the pre-activations z."""
+@cache
+def make_gate(affine_maps: int, activation: str) -> Kernel:
+    """`gate(rows, vectors, x, *z, y)`: y from x and the pre-activations z."""
     both = _tanh_and_sigmoid if activation == "tanh" else f.relu_and_sigmoid
-    return make_strided_pass("gate", 1 + maps, 1, (_coupled if maps == 2 else _independent)(both))
+    formula = (_coupled if affine_maps == 2 else _independent)(both)
+    return make_strided_elementwise("gate", formula, inputs=1 + affine_maps, outputs=1)
 
 
-def d_gate_pass(maps: int, activation: str) -> Kernel:
-    """`pass(rows, vectors, dy, x, *z, dx, *dz, *steps)`: its gradients."""
+@cache
+def make_d_gate(affine_maps: int, activation: str) -> Kernel:
+    """`d_gate(rows, vectors, dy, x, *z, dx, *dz)`: its gradients."""
     both, derivative = (_tanh_and_sigmoid, f.d_tanh) if activation == "tanh" else (f.relu_and_sigmoid, f.d_relu)
-    return make_strided_pass(
-        "d_gate", 2 + maps, 1 + maps, (_d_coupled if maps == 2 else _d_independent)(both, derivative)
-    )
+    formula = (_d_coupled if affine_maps == 2 else _d_independent)(both, derivative)
+    return make_strided_elementwise("d_gate", formula, inputs=2 + affine_maps, outputs=1 + affine_maps)
 
 
-def make_gate(maps: int, activation: str) -> Kernel:
-    """`forward(z, x, y, rows, blocks)`: z is `(row, map, block)`, x and y are `(row, block)`."""
-    apply = gate_pass(maps, activation)
+@cache
+def make_gate_forward(affine_maps: int, activation: str) -> Kernel:
+    """The forward pass: y from z, which is `(row, map, block)`, and x; x and y are `(row, block)`."""
+    gate = make_gate(affine_maps, activation)
 
-    def emit(z: N, x: N, y: N, rows: N, blocks: N) -> None:
-        part = blocks * NUMBER
-        steps = [part, *[part * maps] * maps, part]
+    @kernel
+    def gate_forward(z: Ptr, x: Ptr, y: Ptr, rows: Int, blocks: Int) -> None:
+        def from_column(column: Int | int, vectors: Int | int) -> None:
+            zs = [Matrix(z + (blocks * i + column), blocks * affine_maps) for i in range(affine_maps)]
+            gate(rows, vectors, Matrix(x + column, blocks), *zs, Matrix(y + column, blocks))
 
-        def over(at: N, vectors: N | int) -> None:
-            apply(rows, vectors, x + at, *(z + part * i + at for i in range(maps)), y + at, *steps)
+        _whole_row(blocks, from_column)
 
-        _whole_row(blocks, over)
-
-    return Kernel("gate_forward", 5, emit)
-
-
-def make_d_gate(maps: int, activation: str) -> Kernel:
-    """`backward(dy, z, x, dz, dx, rows, blocks)`: the gradients of the paper's appendix, through the activations."""
-    apply = d_gate_pass(maps, activation)
-
-    def emit(dy: N, z: N, x: N, dz: N, dx: N, rows: N, blocks: N) -> None:
-        part = blocks * NUMBER
-        steps = [part, part, *[part * maps] * maps, part, *[part * maps] * maps]
-
-        def over(at: N, vectors: N | int) -> None:
-            z_parts, dz_parts = ([first + part * i + at for i in range(maps)] for first in (z, dz))
-            apply(rows, vectors, dy + at, x + at, *z_parts, dx + at, *dz_parts, *steps)
-
-        _whole_row(blocks, over)
-
-    return Kernel("gate_backward", 7, emit)
+    return gate_forward
 
 
-def _whole_row(blocks: N, over: Callable[[N, N | int], None]) -> None:
-    """Apply `over` to all registers of a row; a last register that is not full overlaps the one before."""
-    builder, vectors = blocks.builder, blocks // LANES
-    over(blocks - blocks, vectors)
-    with builder.if_then(vectors * LANES < blocks):
-        over(blocks * NUMBER - REGISTER, 1)
+@cache
+def make_gate_backward(affine_maps: int, activation: str) -> Kernel:
+    """The backward pass of the paper's appendix, through the activations."""
+    d_gate = make_d_gate(affine_maps, activation)
+
+    @kernel
+    def gate_backward(dy: Ptr, z: Ptr, x: Ptr, dz: Ptr, dx: Ptr, rows: Int, blocks: Int) -> None:
+        def from_column(column: Int | int, vectors: Int | int) -> None:
+            zs, dzs = (
+                [Matrix(start + (blocks * i + column), blocks * affine_maps) for i in range(affine_maps)]
+                for start in (z, dz)
+            )
+            own_dy, own_x, own_dx = (Matrix(start + column, blocks) for start in (dy, x, dx))
+            d_gate(rows, vectors, own_dy, own_x, *zs, own_dx, *dzs)
+
+        _whole_row(blocks, from_column)
+
+    return gate_backward
 
 
-def _tanh_and_sigmoid(z: V, zt: V) -> tuple[V, V]:
+def _whole_row(blocks: Int, from_column: Callable[[Int | int, Int | int], None]) -> None:
+    """Work on all registers of a row; a last register that is not full overlaps the one before."""
+    vectors = blocks // LANES
+    from_column(0, vectors)
+    with when(vectors * LANES < blocks):
+        from_column(blocks - LANES, 1)
+
+
+def _tanh_and_sigmoid(z: Vec, zt: Vec) -> tuple[Vec, Vec]:
     """Both functions with a division each, so that a NaN of one does not spread to the other."""
     return f.tanh(z), f.sigmoid(zt)
 
 
-def _coupled(both: _Both) -> Callable[..., tuple[V, ...]]:
-    def formula(x: V, zh: V, zt: V) -> tuple[V, ...]:
+def _coupled(both: _Both) -> Callable[..., tuple[Vec, ...]]:
+    def formula(x: Vec, zh: Vec, zt: Vec) -> tuple[Vec, ...]:
         h, t = both(zh, zt)
         return (f.lerp(x, h, t),)
 
     return formula
 
 
-def _independent(both: _Both) -> Callable[..., tuple[V, ...]]:
-    def formula(x: V, zh: V, zt: V, zc: V) -> tuple[V, ...]:
+def _independent(both: _Both) -> Callable[..., tuple[Vec, ...]]:
+    def formula(x: Vec, zh: Vec, zt: Vec, zc: Vec) -> tuple[Vec, ...]:
         h, t = both(zh, zt)
         return (h * t + x * f.sigmoid(zc),)
 
     return formula
 
 
-def _d_coupled(both: _Both, derivative: _Derivative) -> Callable[..., tuple[V, ...]]:
-    def formula(dy: V, x: V, zh: V, zt: V) -> tuple[V, ...]:
+def _d_coupled(both: _Both, derivative: _Derivative) -> Callable[..., tuple[Vec, ...]]:
+    def formula(dy: Vec, x: Vec, zh: Vec, zt: Vec) -> tuple[Vec, ...]:
         h, t = both(zh, zt)
         carry = 1.0 - t
         return carry * dy, derivative(h, t * dy), (h - x) * dy * (t * carry)
@@ -99,8 +108,8 @@ def _d_coupled(both: _Both, derivative: _Derivative) -> Callable[..., tuple[V, .
     return formula
 
 
-def _d_independent(both: _Both, derivative: _Derivative) -> Callable[..., tuple[V, ...]]:
-    def formula(dy: V, x: V, zh: V, zt: V, zc: V) -> tuple[V, ...]:
+def _d_independent(both: _Both, derivative: _Derivative) -> Callable[..., tuple[Vec, ...]]:
+    def formula(dy: Vec, x: Vec, zh: Vec, zt: Vec, zc: Vec) -> tuple[Vec, ...]:
         (h, t), c = both(zh, zt), f.sigmoid(zc)
         return c * dy, derivative(h, t * dy), h * dy * (t * (1.0 - t)), x * dy * (c * (1.0 - c))
 

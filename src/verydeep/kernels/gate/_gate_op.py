@@ -19,47 +19,50 @@ _NUMBER = 4  # bytes
 _SHARE = 2**15  # numbers that make a thread worth its cost
 
 
-def gate_reference(z: Tensor, x: Tensor, maps: int, dim: int, activation: str) -> Tensor:
+def gate_reference(z: Tensor, x: Tensor, affine_maps: int, dim: int, activation: str) -> Tensor:
     """What the operator computes, in torch's operations."""
-    h, t, *c = z.chunk(maps, dim)
+    h, t, *c = z.chunk(affine_maps, dim)
     h, t = (torch.tanh if activation == "tanh" else torch.relu)(h), torch.sigmoid(t)
     return h * t + x * torch.sigmoid(c[0]) if c else torch.lerp(x, h, t)
 
 
 @torch.library.custom_op("verydeep::gate", mutates_args=())
-def highway_gate(z: Tensor, x: Tensor, maps: int, dim: int, activation: str) -> Tensor:
-    """`y = H * T + x * C` from the pre-activations of H, T and, with three maps, C.
+def highway_gate(z: Tensor, x: Tensor, affine_maps: int, dim: int, activation: str) -> Tensor:
+    """`y = H * T + x * C` from the pre-activations of H, T and, with three affine maps, C.
 
     Args:
         z: The pre-activations, concatenated along dimension `dim`.
         x: The carried tensor.
-        maps: 2 where C = 1 - T, 3 where C has its own part of z.
+        affine_maps: 2 where C = 1 - T, 3 where C has its own part of z.
         dim: The dimension of blocks or feature maps, counted from the end.
         activation: The activation of the block state, "relu" or "tanh".
     """
-    rows = _Rows(z, maps, dim)
-    z, x = rows.of(z, maps), rows.of(x)
+    rows = _Rows(z, affine_maps, dim)
+    z, x = rows.of(z, affine_maps), rows.of(x)
     y = torch.empty_like(x)
-    rows.run(_kernels(maps, activation)[0], z, x, y)
+    rows.run(_kernels(affine_maps, activation)[0], z, x, y)
     return rows.back(y)
 
 
 @torch.library.custom_op("verydeep::gate_backward", mutates_args=())
-def gate_backward(dy: Tensor, z: Tensor, x: Tensor, maps: int, dim: int, activation: str) -> tuple[Tensor, Tensor]:
+def gate_backward(
+    dy: Tensor, z: Tensor, x: Tensor, affine_maps: int, dim: int, activation: str
+) -> tuple[Tensor, Tensor]:
     """The gradients of z and x."""
-    rows = _Rows(z, maps, dim)
-    dy, z, x = rows.of(dy), rows.of(z, maps), rows.of(x)
+    rows = _Rows(z, affine_maps, dim)
+    dy, z, x = rows.of(dy), rows.of(z, affine_maps), rows.of(x)
     dz, dx = torch.empty_like(z), torch.empty_like(x)
-    rows.run(_kernels(maps, activation)[1], dy, z, x, dz, dx)
+    rows.run(_kernels(affine_maps, activation)[1], dy, z, x, dz, dx)
     return rows.back(dz), rows.back(dx)
 
 
 @cache
-def _kernels(maps: int, activation: str) -> list["Function"]:
-    from verydeep.kernels.gate._gate_loops import make_d_gate, make_gate
+def _kernels(affine_maps: int, activation: str) -> list["Function"]:
+    from verydeep.kernels.gate._gate_loops import make_gate_backward, make_gate_forward
     from verydeep.kernels.runtime._compile import compile_kernels
 
-    return compile_kernels(f"gate-{maps}-{activation}", [make_gate(maps, activation), make_d_gate(maps, activation)])
+    kernels = [make_gate_forward(affine_maps, activation), make_gate_backward(affine_maps, activation)]
+    return compile_kernels(f"gate-{affine_maps}-{activation}", kernels)
 
 
 class _Rows:
@@ -69,20 +72,20 @@ class _Rows:
     the blocks of one sample. A kernel needs at least one register per row; shorter rows are padded.
     """
 
-    def __init__(self, z: Tensor, maps: int, dim: int) -> None:
-        from verydeep.kernels.ir._ir import LANES
+    def __init__(self, z: Tensor, affine_maps: int, dim: int) -> None:
+        from verydeep.kernels.ir._processor import LANES
 
         self.dim, self.last = dim, _channels_last(z, dim)
         shape = list(z.movedim(dim, -1).shape if self.last else z.shape)
         self.place = -1 if self.last else dim
-        self.channels, self.shape = z.shape[dim] // maps, shape
+        self.channels, self.shape = z.shape[dim] // affine_maps, shape
         self.blocks = self.channels * (1 if self.last else prod(shape[len(shape) + dim + 1 :]))
         self.padding = max(0, LANES - self.blocks)
 
-    def of(self, tensor: Tensor, maps: int = 1) -> Tensor:
+    def of(self, tensor: Tensor, affine_maps: int = 1) -> Tensor:
         """A tensor as `(row, map, block)`; copied only if it has another memory format or needs padding."""
         rows = tensor.movedim(self.dim, -1) if self.last else tensor
-        rows = rows.contiguous().view(-1, maps, self.blocks)
+        rows = rows.contiguous().view(-1, affine_maps, self.blocks)
         return F.pad(rows, (0, self.padding)) if self.padding else rows
 
     def back(self, rows: Tensor) -> Tensor:
@@ -98,8 +101,8 @@ class _Rows:
         bounds = [count * i // threads for i in range(threads + 1)]
 
         def part(first: int, last: int) -> list[Call]:
-            places = (t.data_ptr() + first * t.stride(0) * _NUMBER for t in tensors)
-            return [(kernel, (*places, last - first, blocks))]
+            addresses = (t.data_ptr() + first * t.stride(0) * _NUMBER for t in tensors)
+            return [(kernel, (*addresses, last - first, blocks))]
 
         run_together([part(*pair) for pair in pairwise(bounds)])
 
@@ -109,12 +112,12 @@ def _channels_last(z: Tensor, dim: int) -> bool:
 
 
 @highway_gate.register_fake
-def _(z: Tensor, x: Tensor, maps: int, dim: int, activation: str) -> Tensor:
+def _(z: Tensor, x: Tensor, affine_maps: int, dim: int, activation: str) -> Tensor:
     return _empty(z, x, dim)
 
 
 @gate_backward.register_fake
-def _(dy: Tensor, z: Tensor, x: Tensor, maps: int, dim: int, activation: str) -> tuple[Tensor, Tensor]:
+def _(dy: Tensor, z: Tensor, x: Tensor, affine_maps: int, dim: int, activation: str) -> tuple[Tensor, Tensor]:
     return _empty(z, z, dim), _empty(z, x, dim)
 
 

@@ -1,6 +1,7 @@
-"""The language that kernels are written in, on top of llvmlite.
+"""The language that kernels are written in.
 
-`_ir` has sizes, addresses, loops and functions, `_vector` has arithmetic on registers; `_product`, `_turn` and
-`_passes` build matrix products, transposes and formulas over matrices from them. Python functions go in, `Kernel`
-objects that `runtime` compiles come out.
+`_values` has sizes, addresses and matrices, `_vector` arithmetic on registers, `_control` loops, conditions and
+variables, `_kernel` the decorator `@kernel`. What becomes of a kernel is decided by an `_emitter`: `_llvm` emits
+instructions for `runtime` to compile, `_interpreter` runs the kernel on a checked `_memory`. `_product`, `_transpose`,
+`_elementwise` and `_fill` are kernels that others are made of. `../README.md` explains the language by an example.
 """

@@ -1,120 +1,96 @@
 """Matrix products, tile by tile: a tile's sums stay in registers."""
 
-from collections.abc import Sequence
+from functools import cache
 
-from verydeep.kernels.ir._ir import (
-    NUMBER,
-    REGISTER,
-    REGISTERS,
-    VECTOR,
-    ZERO,
-    Kernel,
-    N,
-    Value,
-    broadcast,
-    each,
-    load,
-    load_number,
-    repeat,
-    store,
-    vector_function,
-)
+from verydeep.kernels.ir._control import Variable, loop, when
+from verydeep.kernels.ir._kernel import Kernel, kernel
+from verydeep.kernels.ir._processor import LANES, REGISTERS
+from verydeep.kernels.ir._values import Int, Matrix, Ptr
+from verydeep.kernels.ir._vector import Vec, broadcast, load, load_number, multiply_add, store
 
 _SUMS = 12 if REGISTERS == 16 else 24  # registers that hold a tile's sums; the others hold what is multiplied
 
 
-def make_product(by_row: bool) -> Kernel:
-    """`product(a, step, b, b_step, c, c_step, m, k, vectors, add)`: c = a b, or c += a b with `add`.
+@cache
+def make_product(transposed: bool = False) -> Kernel:
+    """`product(a, b, c, m, k, vectors, add)`: c = a b, or c += a b where `add` is not 0.
 
-    c has m rows of `vectors` registers, which are `c_step` bytes apart; the rows of b are `b_step` bytes apart. With
-    `by_row` the numbers in a row of a are adjacent and its rows are `step` bytes apart; otherwise the numbers in a
-    column are adjacent and the columns are `step` bytes apart.
+    a has m rows of k numbers; with `transposed` it is stored as k rows of m numbers. c has m rows of `vectors`
+    registers.
 
     Columns are written from right to left, and the rows of each column from first to last. So where the last vector
     of a row reaches into the next row, the next row is written afterwards and overwrites the excess.
     """
-    panels = {vectors: _panel(vectors, by_row) for vectors in (3, 2, 1)}
+    panels = {vectors: _make_panel(vectors, transposed) for vectors in (3, 2, 1)}
 
-    def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, vectors: N, add: N) -> None:
+    @kernel(name="product" + "_transposed" * transposed)
+    def product(a: Matrix, b: Matrix, c: Matrix, m: Int, k: Int, vectors: Int, add: Int) -> None:
         left = vectors
-        for wide, count in reversed(_columns(vectors)):
-
-            def panel(i: N, wide: int = wide, left: N = left) -> None:
-                at = (left - (i + 1) * wide) * REGISTER
-                panels[wide](a, step, b + at, b_step, c + at, c_step, m, k, add)
-
-            each(count, panel)
+        for wide, count in reversed(_panel_counts(vectors)):
+            with loop(count) as i:
+                column = (left - (i + 1) * wide) * LANES
+                panels[wide](a, b.submatrix(column=column), c.submatrix(column=column), m, k, add)
             left = left - count * wide
 
-    return Kernel(f"product_{_name(by_row)}", 10, emit)
+    return product
 
 
-def _columns(vectors: N) -> list[tuple[int, N]]:
+def _panel_counts(vectors: Int) -> list[tuple[int, Int]]:
     """The number of panels of 3, 2 and 1 vectors; panels of 1 are avoided because they use few registers."""
     over = vectors - vectors // 3 * 3
-    threes = (vectors - over * (over * -1 + 2) * 2) // 3  # 4 = 2 + 2, 7 = 3 + 2 + 2
+    threes = (vectors - over * (2 - over) * 2) // 3  # 4 = 2 + 2, 7 = 3 + 2 + 2
     left = vectors - threes * 3
     twos = left // 2
     return [(3, threes), (2, twos), (1, left - twos * 2)]
 
 
-def _panel(vectors: int, by_row: bool) -> Kernel:
+def _make_panel(vectors: int, transposed: bool) -> Kernel:
     """A product with `vectors` columns of registers, in tiles of decreasing height."""
     largest = _SUMS // vectors
-    sizes = [largest, *(2**i for i in range(4, -1, -1) if 2**i < largest)]
-    tiles = {size: _tile(size, vectors, by_row) for size in sizes}
+    heights = [largest, *(2**i for i in range(4, -1, -1) if 2**i < largest)]
+    tiles = {height: _make_tile(height, vectors, transposed) for height in heights}
 
-    def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, m: N, k: N, add: N) -> None:
-        done = m - m
-        for size, tile in tiles.items():
-            count = (m - done) // size
+    @kernel(name=f"panel_{vectors}" + "_transposed" * transposed)
+    def panel(a: Matrix, b: Matrix, c: Matrix, m: Int, k: Int, add: Int) -> None:
+        done: Int | int = 0
+        for height, tile in tiles.items():
+            count = (m - done) // height
+            with loop(count) as i:
+                row = done + i * height
+                tile(_from_row(a, row, transposed), b, c.submatrix(row), k, add)
+            done = done + count * height
 
-            def rows(i: N, size: int = size, tile: Kernel = tile, done: N = done) -> None:
-                row = done + i * size
-                tile(a + (row * step if by_row else row * NUMBER), step, b, b_step, c + row * c_step, c_step, k, add)
-
-            each(count, rows)
-            done = done + count * size
-
-    return Kernel(f"panel_{vectors}_{_name(by_row)}", 9, emit)
+    return panel
 
 
-def _tile(rows: int, vectors: int, by_row: bool) -> Kernel:
+def _make_tile(rows: int, vectors: int, transposed: bool) -> Kernel:
     """One tile: each of k steps loads `vectors` registers of b and `rows` numbers of a and adds all their products."""
 
-    def emit(a: N, step: N, b: N, b_step: N, c: N, c_step: N, k: N, add: N) -> None:
-        builder = a.builder
-        places = [c + c_step * i + j * REGISTER for i in range(rows) for j in range(vectors)]
-        a_rows = [a + (step * i if by_row else i * NUMBER) for i in range(rows)]
-        fma = vector_function(builder, "llvm.fmuladd", 3)
-
-        def products(n: N, sums: list[Value]) -> Sequence[Value]:
-            right = [load(b + n * b_step + j * REGISTER) for j in range(vectors)]
-            at = n * NUMBER if by_row else n * step
-            left = [broadcast(builder, load_number(row + at)) for row in a_rows]
+    @kernel(name=f"tile_{rows}_{vectors}" + "_transposed" * transposed)
+    def tile(a: Matrix, b: Matrix, c: Matrix, k: Int, add: Int) -> None:
+        targets = [c.row(i) + j * LANES for i in range(rows) for j in range(vectors)]
+        a_rows = [_from_row(a, i, transposed) for i in range(rows)]
+        sums = [Variable(Vec.zeros()) for _ in targets]
+        with when(add != 0):
+            for total, target in zip(sums, targets, strict=True):
+                total.value = load(target)
+        with loop(k) as n:
+            right = [load(b.row(n) + j * LANES) for j in range(vectors)]
+            left = [broadcast(load_number(_in_column(row, n, transposed))) for row in a_rows]
             pairs = [(x, y) for x in left for y in right]
-            return [builder.call(fma, [x, y, total]) for (x, y), total in zip(pairs, sums, strict=True)]
+            for total, (x, y) in zip(sums, pairs, strict=True):
+                total.value = multiply_add(x, y, total.value)
+        for total, target in zip(sums, targets, strict=True):
+            store(target, total.value)
 
-        for total, place in zip(repeat(k, _start(places, add), products), places, strict=True):
-            store(total, place)
-
-    return Kernel(f"tile_{rows}_{vectors}_{_name(by_row)}", 8, emit)
-
-
-def _start(places: Sequence[N], add: N) -> list[Value]:
-    """The initial sums: the numbers in memory with `add`, otherwise zeros."""
-    builder = add.builder
-    with builder.if_else(add == 0) as (then, otherwise):
-        with then:
-            empty = builder.block
-        with otherwise:
-            old, full = [load(place) for place in places], builder.block
-    start = [builder.phi(VECTOR) for _ in places]
-    for phi, value in zip(start, old, strict=True):
-        phi.add_incoming(value, full)
-        phi.add_incoming(ZERO, empty)
-    return start
+    return tile
 
 
-def _name(by_row: bool) -> str:
-    return "rows" if by_row else "columns"
+def _from_row(a: Matrix, row: Int | int, transposed: bool) -> Matrix:
+    """The matrix a from one of its rows on, however it is stored."""
+    return a.submatrix(column=row) if transposed else a.submatrix(row)
+
+
+def _in_column(a_row: Matrix, n: Int, transposed: bool) -> Ptr:
+    """The n-th number of the first row of a."""
+    return a_row.row(n) if transposed else a_row.ptr + n

@@ -1,4 +1,4 @@
-"""Arithmetic on vector registers, written as formulas.
+"""Arithmetic on vector registers, written as formulas, and how registers get from and into memory.
 
 A compiler vectorises a loop only if it can prove that it may; here every instruction is a vector instruction by
 construction, on every processor that LLVM supports. Where registers have another size, LLVM splits or joins them.
@@ -6,96 +6,181 @@ construction, on every processor that LLVM supports. Where registers have anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
-from llvmlite import ir
-
-from verydeep.kernels.ir._ir import LANES, MASK, VECTOR, Value
-
-# A product and a sum may become one instruction, and -0 may be 0; NaN and infinity keep their meaning.
-_FLAGS = ("contract", "nsz")
+from verydeep.kernels.ir._emitter import Handle, emitter
+from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._values import Ptr
 
 
-class V:
+class Number:
+    """A single float32."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    def __add__(self, other: Number) -> Number:
+        return Number(emitter().add_numbers(self.handle, other.handle))
+
+
+class Mask(NamedTuple):
+    """A comparison of every lane, for `where`."""
+
+    left: Vec
+    operator: str
+    right: Vec | float
+
+
+class Vec:
     """One or more registers in a formula: `a * b + c` emits the instructions for all of them, side by side.
 
     A formula is a long chain of instructions that wait for each other; with two registers the processor can work on
     the other one meanwhile. A value of one register combines with values of any number of registers.
     """
 
-    def __init__(self, builder: ir.IRBuilder, *registers: Value) -> None:
-        self.builder, self.registers = builder, registers
+    def __init__(self, *registers: Handle) -> None:
+        self.registers = registers
 
-    def lift(self, other: V | float) -> Sequence[Value]:
-        """The registers of another value, or as many registers with a number in all lanes."""
-        if not isinstance(other, V):
-            return [ir.Constant(VECTOR, [float(other)] * LANES)] * len(self.registers)
-        return other.registers * len(self.registers) if len(other.registers) == 1 else other.registers
+    @classmethod
+    def zeros(cls) -> Vec:
+        """A register of zeros."""
+        return cls(emitter().vector(0.0))
 
-    def each(self, emit: Callable[..., Value], *others: V | float) -> V:
-        """Emit an instruction for these registers and those of other values."""
-        count = max(len(self.registers), *(len(v.registers) for v in others if isinstance(v, V)), 1)
-        mine = self.registers * count if len(self.registers) == 1 else self.registers
-        same = V(self.builder, *mine)
-        return V(self.builder, *map(emit, mine, *(same.lift(other) for other in others)))
+    @classmethod
+    def join(cls, parts: Sequence[Vec]) -> Vec:
+        """Several registers as one value."""
+        return cls(*(register for part in parts for register in part.registers))
 
-    def __add__(self, other: V | float) -> V:
-        return self.each(lambda a, b: self.builder.fadd(a, b, flags=_FLAGS), other)
+    def split(self) -> list[Vec]:
+        """Each register as a value of its own."""
+        return [Vec(register) for register in self.registers]
 
-    def __sub__(self, other: V | float) -> V:
-        return self.each(lambda a, b: self.builder.fsub(a, b, flags=_FLAGS), other)
+    def each(self, emit: Callable[..., Handle], *others: Vec | float) -> Vec:
+        """Emit an operation for these registers and those of other values."""
+        count = max(len(self.registers), *(len(v.registers) for v in others if isinstance(v, Vec)), 1)
+        return Vec(*map(emit, *(_lift(value, count) for value in (self, *others))))
 
-    def __rsub__(self, other: float) -> V:
-        return self.each(lambda a, b: self.builder.fsub(b, a, flags=_FLAGS), other)
+    def __add__(self, other: Vec | float) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("+", a, b), other)
 
-    def __mul__(self, other: V | float) -> V:
-        return self.each(lambda a, b: self.builder.fmul(a, b, flags=_FLAGS), other)
+    def __radd__(self, other: float) -> Vec:
+        return self + other
 
-    def __truediv__(self, other: V) -> V:
-        return self.each(lambda a, b: self.builder.fdiv(a, b, flags=_FLAGS), other)
+    def __sub__(self, other: Vec | float) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("-", a, b), other)
 
-    def __rtruediv__(self, other: float) -> V:
-        return self.each(lambda a, b: self.builder.fdiv(b, a, flags=_FLAGS), other)
+    def __rsub__(self, other: float) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("-", b, a), other)
 
-    def where(self, comparison: str, limit: float, then: V | float, otherwise: V | float) -> V:
-        """`then` where the comparison with the limit holds, `otherwise` elsewhere and where this is NaN."""
+    def __mul__(self, other: Vec | float) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("*", a, b), other)
 
-        def choose(a: Value, limit: Value, then: Value, otherwise: Value) -> Value:
-            return self.builder.select(self.builder.fcmp_ordered(comparison, a, limit), then, otherwise)
+    def __rmul__(self, other: float) -> Vec:
+        return self * other
 
-        return self.each(choose, limit, then, otherwise)
+    def __truediv__(self, other: Vec) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("/", a, b), other)
 
-    def between(self, least: float, most: float) -> V:
-        """Clamped to a range; NaN stays NaN."""
-        limited = self.where("<", least, least, self)
-        return limited.where(">", most, most, limited)
+    def __rtruediv__(self, other: float) -> Vec:
+        return self.each(lambda a, b: emitter().vector_operation("/", b, a), other)
 
-    def power_of_two(self) -> V:
+    def __lt__(self, other: Vec | float) -> Mask:
+        return Mask(self, "<", other)
+
+    def __le__(self, other: Vec | float) -> Mask:
+        return Mask(self, "<=", other)
+
+    def __gt__(self, other: Vec | float) -> Mask:
+        return Mask(self, ">", other)
+
+    def __eq__(self, other: Vec | float) -> Mask:  # type: ignore[override]
+        return Mask(self, "==", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def clamp(self, least: float, most: float) -> Vec:
+        """Limited to a range; NaN stays NaN."""
+        limited = where(self < least, least, self)
+        return where(limited > most, most, limited)
+
+    def power_of_two(self) -> Vec:
         """2 to the power of the integer that adding `1.5 * 2**23` has moved into the low bits."""
+        return self.each(lambda a: emitter().power_of_two(a))
 
-        def shift(value: Value) -> Value:
-            bits = self.builder.bitcast(value, MASK)
-            exponent = self.builder.shl(bits, ir.Constant(MASK, [23] * LANES))
-            shifted = self.builder.add(exponent, ir.Constant(MASK, [127 << 23] * LANES))
-            return self.builder.bitcast(shifted, VECTOR)
+    def accumulate(self, other: Vec) -> Vec:
+        """This register plus every register of another value, in order, with one rounding per addition."""
+        (total,) = self.registers
+        for register in other.registers:
+            total = emitter().add_exactly(total, register)
+        return Vec(total)
 
-        return self.each(shift)
+    def sum_lanes(self) -> Number:
+        """The sum of all lanes, always in the same order so that the bits are the same."""
+        vector, lanes = self, LANES
+        while lanes > 1:
+            lanes //= 2
+            vector = vector.accumulate(shuffle(vector, vector, [(n + lanes) % LANES for n in range(LANES)]))
+        (register,) = vector.registers
+        return Number(emitter().first_lane(register))
 
 
-def expm1(x: V, factor: float = 1.0) -> V:
-    """exp(y) - 1 for y = factor x from -87 to 87, within a few units in the last place, also near 0.
+def where(mask: Mask, then: Vec | float, otherwise: Vec | float) -> Vec:
+    """`then` in lanes where the comparison holds, `otherwise` in the others and where NaN is compared."""
 
-    y = n log(2) + r with an integer n; then exp(y) - 1 = 2**n (exp(r) - 1) + (2**n - 1). For |r| <= log(2) / 2 a
-    Chebyshev polynomial of (exp(r) - 1) / r is within 3e-8 of exp(r) - 1; its pairs of terms are computed side by
-    side. A factor that is a power of two costs no time and no accuracy: it is part of the constants, and r is
-    r / factor.
-    """
-    shifted = x * (1.4426950408889634 * factor) + 12582912.0
-    n = shifted - 12582912.0
-    r = x - n * (0.693359375 / factor) - n * (-2.12194440e-4 / factor)
-    square = r * r
-    low = r * (0.5000000048561879 * factor**2) + factor
-    middle = r * (0.04166634652876332 * factor**4) + 0.16666501973177983 * factor**3
-    high = r * (0.001394163535049371 * factor**6) + 0.008369510760539073 * factor**5
-    scale = shifted.power_of_two()
-    return (low + square * (middle + square * high)) * (r * scale) + (scale - 1.0)
+    def select(a: Handle, b: Handle, then: Handle, otherwise: Handle) -> Handle:
+        return emitter().select(mask.operator, a, b, then, otherwise)
+
+    return mask.left.each(select, mask.right, then, otherwise)
+
+
+def multiply_add(a: Vec, b: Vec, c: Vec) -> Vec:
+    """`a * b + c` as one instruction."""
+    return a.each(lambda a, b, c: emitter().multiply_add(a, b, c), b, c)
+
+
+def broadcast(number: Number) -> Vec:
+    """A register with one number in all lanes."""
+    return Vec(emitter().broadcast(number.handle))
+
+
+def shuffle(a: Vec, b: Vec, lanes: Sequence[int]) -> Vec:
+    """A register made of lanes of two registers; the lanes of the second are numbered from LANES on."""
+    return a.each(lambda a, b: emitter().shuffle(a, b, lanes), b)
+
+
+def load(address: Ptr) -> Vec:
+    """A register from memory."""
+    return Vec(emitter().load_vector(address.handle))
+
+
+def store(address: Ptr, value: Vec) -> None:
+    """A register into memory."""
+    (register,) = value.registers
+    emitter().store_vector(register, address.handle)
+
+
+def load_number(address: Ptr) -> Number:
+    """One number from memory."""
+    return Number(emitter().load_number(address.handle))
+
+
+def store_number(address: Ptr, value: Number | float) -> None:
+    """One number into memory."""
+    handle = value.handle if isinstance(value, Number) else emitter().number(value)
+    emitter().store_number(handle, address.handle)
+
+
+@contextmanager
+def preserved(address: Ptr) -> Iterator[None]:
+    """What is stored inside into the LANES numbers at an address is undone at the end; they may be uninitialised."""
+    saved = emitter().save(address.handle)
+    yield
+    emitter().restore(saved, address.handle)
+
+
+def _lift(value: Vec | float, count: int) -> Sequence[Handle]:
+    """The registers of a value: as many as asked for, if it is a number or a single register."""
+    registers = value.registers if isinstance(value, Vec) else (emitter().vector(float(value)),)
+    return registers * count if len(registers) == 1 else registers

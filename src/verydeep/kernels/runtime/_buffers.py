@@ -12,10 +12,10 @@ _SLACK = 2048  # numbers past the end: kernels read whole registers of whole row
 _free: list[Tensor] = []
 _returned: SimpleQueue[Tensor] = SimpleQueue()  # filled by finalizers, which may run anywhere and must not lock
 _lock = threading.Lock()
-_own = threading.local()
+_per_thread = threading.local()
 
 
-def borrow(numbers: int) -> Tensor:
+def acquire_buffer(numbers: int) -> Tensor:
     """An uninitialised float32 tensor whose memory is reused once no tensor refers to it any more.
 
     The operating system would reclaim large blocks and hand them out again page by page, which takes a tenth of the
@@ -40,12 +40,12 @@ def _take(numbers: int) -> Tensor:
     return _floats(numbers)
 
 
-def work_space(numbers: int) -> Tensor:
+def thread_scratch(numbers: int) -> Tensor:
     """Scratch memory for one kernel call: every thread has its own, the same at every call."""
-    room: Tensor | None = getattr(_own, "room", None)
-    if room is None or room.numel() < numbers + _SLACK:
-        room = _own.room = _floats(numbers + _SLACK)
-    return room
+    scratch: Tensor | None = getattr(_per_thread, "scratch", None)
+    if scratch is None or scratch.numel() < numbers + _SLACK:
+        scratch = _per_thread.scratch = _floats(numbers + _SLACK)
+    return scratch
 
 
 def _floats(numbers: int) -> Tensor:

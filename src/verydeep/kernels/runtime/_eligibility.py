@@ -137,6 +137,6 @@ def _takes_gradient(parameter: Tensor) -> bool:
 
 def _lanes() -> int:
     """Numbers per register; imported late, because it loads the compiler."""
-    from verydeep.kernels.ir._ir import LANES
+    from verydeep.kernels.ir._processor import LANES
 
     return LANES

@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from verydeep.kernels.ir._ir import Kernel
     from verydeep.kernels.runtime._compile import Function
 
-_ARGUMENTS = 12  # of the kernel with the most
-_BYTES = 8  # of an int64
+ARGUMENTS = 12  # of the kernel with the most
 
 Call = tuple["Function", tuple[int, ...]]  # a kernel and its arguments
 Job = Sequence[Call]
@@ -45,46 +43,16 @@ def run_together(jobs: Sequence[Job]) -> None:
 @cache
 def _serve() -> "Function":
     from verydeep.kernels.runtime._compile import compile_kernels
+    from verydeep.kernels.runtime._serve import serve
 
-    return compile_kernels("serve", [_make_serve()])[0]
-
-
-def _make_serve() -> "Kernel":
-    """`serve(table)`: takes the next job of a table until none is left."""
-    from llvmlite import ir
-
-    from verydeep.kernels.ir._ir import INDEX, Kernel, N, each, index, load_index
-
-    kind = ir.FunctionType(ir.VoidType(), [INDEX] * _ARGUMENTS).as_pointer()
-
-    def emit(table: N) -> None:
-        builder = table.builder
-        jobs = load_index(table + _BYTES)
-        bounds = table + 2 * _BYTES
-        calls = bounds + (jobs + 1) * _BYTES
-
-        def take(_: N) -> None:
-            taken = builder.inttoptr(table.value, INDEX.as_pointer())
-            job = N(builder, builder.atomic_rmw("add", taken, index(1), "seq_cst"))
-            with builder.if_then(job < jobs):
-                first, last = (load_index(bounds + (job + i) * _BYTES) for i in (0, 1))
-                each(last - first, lambda n: call(first + n))
-
-        def call(number: N) -> None:
-            row = calls + number * (_BYTES * (1 + _ARGUMENTS))
-            function = builder.inttoptr(load_index(row).value, kind)
-            builder.call(function, [load_index(row + _BYTES * (1 + i)).value for i in range(_ARGUMENTS)])
-
-        each(jobs, take)
-
-    return Kernel("serve", 1, emit)
+    return compile_kernels("serve", [serve])[0]
 
 
 def _table(jobs: Sequence[Job]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """The table that the kernel `serve` reads."""
     bounds = np.cumsum([0, *(len(job) for job in jobs)]).tolist()
     rows = [
-        [function.address, *arguments, *[0] * (_ARGUMENTS - len(arguments))]
+        [function.address, *arguments, *[0] * (ARGUMENTS - len(arguments))]
         for job in jobs
         for function, arguments in job
     ]

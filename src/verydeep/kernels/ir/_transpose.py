@@ -1,0 +1,47 @@
+"""Transposes of matrices."""
+
+from verydeep.kernels.ir._control import loop
+from verydeep.kernels.ir._kernel import kernel
+from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._values import Int, Matrix
+from verydeep.kernels.ir._vector import load, load_number, shuffle, store, store_number
+
+
+@kernel
+def transpose(a: Matrix, b: Matrix, rows: Int, columns: Int) -> None:
+    """Make b the transpose of a, for any number of rows and columns of a."""
+    down, across = rows // LANES, columns // LANES
+    transpose_squares(a, b, down, across)
+    done, right = down * LANES, columns - across * LANES
+    _transpose_numbers(a.submatrix(column=across * LANES), b.submatrix(across * LANES), done, right)
+    _transpose_numbers(a.submatrix(done), b.submatrix(column=done), rows - done, columns)
+
+
+@kernel
+def transpose_squares(a: Matrix, b: Matrix, down: Int, across: Int) -> None:
+    """Make b the transpose of a, which is `down` times `across` squares of LANES rows and LANES columns."""
+    with loop(down) as i, loop(across) as j:
+        _transpose_square(a.submatrix(i * LANES, j * LANES), b.submatrix(j * LANES, i * LANES))
+
+
+def _transpose_numbers(a: Matrix, b: Matrix, rows: Int, columns: Int) -> None:
+    """Transpose number by number."""
+    with loop(rows) as i, loop(columns) as j:
+        store_number(b.row(j) + i, load_number(a.row(i) + j))
+
+
+@kernel
+def _transpose_square(a: Matrix, b: Matrix) -> None:
+    """Transpose one square of registers."""
+    rows = [load(a.row(i)) for i in range(LANES)]
+    distance = LANES // 2
+    while distance:  # swap the off-diagonal quarters of ever smaller squares
+        for i in (i for i in range(LANES) if not i & distance):
+            upper, lower = rows[i], rows[i + distance]
+            first = [n if not n & distance else LANES + n - distance for n in range(LANES)]
+            second = [n + distance if not n & distance else LANES + n for n in range(LANES)]
+            rows[i] = shuffle(upper, lower, first)
+            rows[i + distance] = shuffle(upper, lower, second)
+        distance //= 2
+    for i, row in enumerate(rows):
+        store(b.row(i), row)
