@@ -25,7 +25,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def integer_operation(self, operator: str, a: Handle, b: Handle) -> Handle:
-        """One of `+`, `-`, `*` and `//`; operands of `//` are not negative."""
+        """One of `+`, `-`, `*` and `//`, which rounds towards 0."""
 
     @abstractmethod
     def integer_comparison(self, operator: str, a: Handle, b: Handle) -> Handle:

@@ -198,6 +198,6 @@ def _power_of_two(shifted: Array) -> Array:
 
 
 def _divide(a: int, b: int) -> int:
-    """Division as the processor does it, which rounds towards 0; kernels divide no negative numbers."""
-    assert a >= 0, f"{a} // {b}"
-    return a // b
+    """Division as processors do it, which rounds towards 0."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient

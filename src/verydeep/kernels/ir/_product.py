@@ -38,7 +38,7 @@ def make_product(transposed: bool = False) -> Kernel:
 def _panel_counts(vectors: Int) -> list[tuple[int, Int]]:
     """The number of panels of 3, 2 and 1 vectors; panels of 1 are avoided because they use few registers."""
     over = vectors - vectors // 3 * 3
-    threes = (vectors - over * (2 - over) * 2) // 3  # 4 = 2 + 2, 7 = 3 + 2 + 2
+    threes = (vectors - over * (2 - over) * 2) // 3  # 4 = 2 + 2, 7 = 3 + 2 + 2; -1 // 3 is 0
     left = vectors - threes * 3
     twos = left // 2
     return [(3, threes), (2, twos), (1, left - twos * 2)]

@@ -27,7 +27,8 @@ def transpose_squares(a: Matrix, b: Matrix, down: Int, across: Int) -> None:
 def _transpose_numbers(a: Matrix, b: Matrix, rows: Int, columns: Int) -> None:
     """Transpose number by number."""
     with loop(rows) as i, loop(columns) as j:
-        store_number(b.row(j) + i, load_number(a.row(i) + j))
+        number = load_number(a.row(i) + j)
+        store_number(b.row(j) + i, number)
 
 
 @kernel

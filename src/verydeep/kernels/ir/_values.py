@@ -14,7 +14,10 @@ class Condition:
 
 
 class Int:
-    """A size or a number of something, known when the kernel runs; combines with Python's integers."""
+    """A size or a number of something, known when the kernel runs; combines with Python's integers.
+
+    `//` rounds towards 0, as processors do.
+    """
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
