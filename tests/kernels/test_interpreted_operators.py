@@ -209,7 +209,7 @@ def test_convolutions_stay_inside_their_memory(
     torch.manual_seed(0)
     values = torch.randn(shape), torch.randn(affine_maps * LANES, LANES, 3, 3) / 12, torch.randn(affine_maps * LANES)
     leaves, dy = [value.requires_grad_() for value in values], torch.randn(shape)
-    expected = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type, misc]
+    expected = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type]
     wanted = torch.autograd.grad(expected, leaves, dy)
     with interpreted(threads):
         y, _z = highway_conv(*leaves, activation, True)

@@ -183,7 +183,7 @@ def test_input_layers(inputs: int, width: int, samples: int, activation: str) ->
     parameters = memory.array("weight", weight), memory.array("bias", bias)
     interpret(make_input_layer(activation), memory, *parameters, x_at, y_at, scratch, inputs, width, vectors, samples)
     leaves = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (x, weight, bias)]
-    y = layer(*leaves, 1, activation)  # type: ignore[call-arg, arg-type, misc]
+    y = layer(*leaves, 1, activation)  # type: ignore[call-arg, arg-type]
     assert_close(memory.read("y").reshape(width, padded)[:, :samples], y.detach().T)
     assert np.isfinite(memory.read("y")).all()
 
@@ -240,7 +240,7 @@ def test_gates(rows: int, blocks: int, affine_maps: int, activation: str) -> Non
     addresses = memory.array("dy", dy), z_at, x_at, dz_at, dx_at
     interpret(make_gate_backward(affine_maps, activation), memory, *addresses, rows, blocks)
     leaves = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (z, x)]
-    y = gate_reference(*leaves, affine_maps, -1, activation)  # type: ignore[call-arg, arg-type, misc]
+    y = gate_reference(*leaves, affine_maps, -1, activation)  # type: ignore[call-arg, arg-type]
     dz, dx = torch.autograd.grad(y, leaves, torch.tensor(dy, dtype=torch.float64))
     for name, expected in (("y", y.detach()), ("dz", dz), ("dx", dx)):
         assert_close(memory.read(name), expected.flatten())
@@ -274,7 +274,7 @@ def test_convolutions(images: int, height: int, width: int, affine_maps: int, ac
 
     leaves = [torch.tensor(value, dtype=torch.float64) for value in (np.moveaxis(x, -1, 1), weight, bias)]
     leaves = [leaf.requires_grad_() for leaf in leaves]
-    y = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type, misc]
+    y = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type]
     dx, dw, db = torch.autograd.grad(y, leaves, torch.tensor(np.moveaxis(dy, -1, 1), dtype=torch.float64))
     du = (FILTER.T @ memory.read("du").reshape(36, -1)).reshape(9, channels, outs).transpose(2, 1, 0)
     results = (memory.read("y"), y.detach().movedim(1, -1)), (memory.read("dx"), dx.movedim(1, -1))
@@ -286,7 +286,7 @@ def test_convolutions(images: int, height: int, width: int, affine_maps: int, ac
 
 def test_serving_a_table_of_jobs() -> None:
     calls: list[tuple[int, ...]] = []
-    jobs = [[(7, 1, 2), (8, 3)], [], [(7, 4)]]
+    jobs: list[list[tuple[int, ...]]] = [[(7, 1, 2), (8, 3)], [], [(7, 4)]]
     rows = [[*call, *[0] * (1 + ARGUMENTS - len(call))] for job in jobs for call in job]
     bounds = np.cumsum([0, *(len(job) for job in jobs)])
     memory = Memory()

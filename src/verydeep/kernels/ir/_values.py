@@ -12,6 +12,9 @@ class Condition:
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
 
+    def __bool__(self) -> bool:
+        raise TypeError("known only when the kernel runs; use `with when(condition):` instead of `if`")
+
 
 class Int:
     """A size or a number of something, known when the kernel runs; combines with Python's integers.
@@ -53,7 +56,7 @@ class Int:
         return Condition(emitter().integer_comparison("!=", self.handle, int_handle(other)))
 
     def __bool__(self) -> bool:
-        raise TypeError("an Int is only known when the kernel runs; use `with when(condition):` instead of `if`")
+        raise TypeError("known only when the kernel runs; use `with when(n != 0):` instead of `if`")
 
     __hash__ = None  # type: ignore[assignment]
 

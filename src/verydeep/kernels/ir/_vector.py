@@ -32,6 +32,9 @@ class Mask(NamedTuple):
     operator: str
     right: Vec | float
 
+    def __bool__(self) -> bool:
+        raise TypeError("known only when the kernel runs, for every lane; use `where` instead of `if`")
+
 
 class Vec:
     """One or more registers in a formula: `a * b + c` emits the instructions for all of them, side by side.

@@ -70,9 +70,8 @@ def _compile(kernels: Sequence[Kernel], machine: IRValue, dump: Path | None = No
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
     if dump is not None:
-        dump.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(dump.with_name(f"{dump.name}.ll"), str(module).encode())
-        write_atomic(dump.with_name(f"{dump.name}.s"), machine.emit_assembly(module).encode())
+        write_atomic(dump.with_name(f"{dump.name}.ll"), str(module))
+        write_atomic(dump.with_name(f"{dump.name}.s"), machine.emit_assembly(module))
     return machine.emit_object(module)  # type: ignore[no-any-return]
 
 
