@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
@@ -26,6 +27,8 @@ from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.runtime import _buffers
 from verydeep.kernels.runtime._threads import Job
 from verydeep.nn import HighwayStack, PlainStack
+
+pytestmark = pytest.mark.slow
 
 ACTIVATIONS = st.sampled_from(["tanh", "relu"])
 THREADS = st.sampled_from([1, 3])

@@ -1,7 +1,7 @@
 """Every kernel in the interpreter: no access outside of the arrays, no use of uninitialised numbers, right results."""
 
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from verydeep.kernels.ir._transpose import transpose
 from verydeep.kernels.ir._values import Int, IntPtr, Ptr
 from verydeep.kernels.ir._vector import Vec, load, store
 from verydeep.kernels.runtime._serve import serve
-from verydeep.kernels.runtime._threads import ARGUMENTS
+from verydeep.kernels.runtime._threads import _table
 
 Floats = NDArray[np.float32]
 NUMBER = 4  # bytes
@@ -286,14 +286,12 @@ def test_convolutions(images: int, height: int, width: int, affine_maps: int, ac
 
 def test_serving_a_table_of_jobs() -> None:
     calls: list[tuple[int, ...]] = []
-    jobs: list[list[tuple[int, ...]]] = [[(7, 1, 2), (8, 3)], [], [(7, 4)]]
-    rows = [[*call, *[0] * (1 + ARGUMENTS - len(call))] for job in jobs for call in job]
-    bounds = np.cumsum([0, *(len(job) for job in jobs)])
+    first, second = (SimpleNamespace(address=address) for address in (7, 8))
+    jobs: Any = [[(first, (1, 2)), (second, (3,))], [], [(first, (4,))]]
     memory = Memory()
-    memory.functions = {n: lambda *arguments, n=n: calls.append((n, *arguments)) for n in (7, 8)}
-    table = memory.array("table", np.array([0, len(jobs), *bounds, *np.ravel(rows)], np.int64))
-    interpret(serve, memory, table)
-    assert calls == [tuple(row) for row in rows]
+    memory.functions = {n: lambda *arguments, n=n: calls.append((n, *arguments[:2])) for n in (7, 8)}
+    interpret(serve, memory, memory.array("table", _table(jobs)))
+    assert calls == [(7, 1, 2), (8, 3, 0), (7, 4, 0)]
 
 
 # What the interpreter refuses

@@ -1,10 +1,10 @@
 """Fused CPU kernels, compiled with LLVM, behind torch operators.
 
-`ir` is the language that kernels are written in, `_formulas` the equations of the layers; `dense`, `conv` and `gate`
-are the kernels for stacks, convolutional layers and the highway operation; `runtime` compiles and runs them, and
-decides whether they can run. Files named `_*_loops` hold the loops, `_*_call` the kernel calls for one batch, `_*_op`
-what torch calls. Tensors go in and tensors come out; everything that kernels compute has a reference in `verydeep.nn`
-or `verydeep.models`.
+`README.md` shows how to write a kernel. `ir` is the language that kernels are written in, `_formulas` the equations of
+the layers; `dense`, `conv` and `gate` are the kernels for stacks, convolutional layers and the highway operation;
+`runtime` compiles and runs them, and decides whether they can run. Files named `_*_loops` hold the loops, `_*_call` the
+kernel calls for one batch, `_*_op` what torch calls. Tensors go in and tensors come out; everything that kernels
+compute has a reference in `verydeep.nn` or `verydeep.models`.
 """
 
 from verydeep.kernels.conv._conv_op import highway_conv

@@ -136,8 +136,7 @@ def make_conv_backward(affine_maps: int, activation: str) -> Kernel:
             zero_vectors(s.plane.ptr, s.plane.row_stride * 2 // LANES)
             with loop(s.tall) as j:
                 v = s.v.submatrix(column=s.first_tile(i, j) * channels)
-                between = Matrix.from_handles(s.between.handle, s.plane.stride)
-                d_transform_input(v, between, channels, s.across, s.plane.row(j * 4))
+                d_transform_input(v, s.plane.at(s.between), channels, s.across, s.plane.row(j * 4))
             dx_image = Matrix(dx + channels * width * height * i, channels * width)
             inside = s.plane.submatrix(1, channels)
             strided_add(height, width * channels // LANES, dx_image, inside, dx_image)

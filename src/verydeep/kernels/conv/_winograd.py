@@ -62,9 +62,8 @@ def _make_to_tiles(name: str, lines: int, formula: Callable[..., tuple[Vec, ...]
 
     @kernel(name=f"winograd_{name}")
     def transform(image: Matrix, between: Ptr, channels: Int, across: Int, tiles: Matrix) -> None:
-        row = image.row_stride
-        between_rows = Matrix.from_handles(between.handle, image.stride)
-        along(1, row // LANES, *_single_rows(image, lines), *_single_rows(between_rows, 6))
+        between_rows = image.at(between)
+        along(1, image.row_stride // LANES, *_single_rows(image, lines), *_single_rows(between_rows, 6))
         with loop(6) as i:
             pixels = _pixels(between_rows.row(i), channels, lines)
             along(across, channels // LANES, *pixels, *_positions(tiles, i, channels))
@@ -72,33 +71,29 @@ def _make_to_tiles(name: str, lines: int, formula: Callable[..., tuple[Vec, ...]
     return transform
 
 
-transform_input = _make_to_tiles("input", 6, _input)
-transform_input.__doc__ = "B' d B of the 6 rows of an image."
-d_transform_output = _make_to_tiles("d_output", 4, _d_output)
-d_transform_output.__doc__ = "A g A' of the 4 rows of an image: the derivative of `transform_output`."
+transform_input = _make_to_tiles("input", 6, _input)  # B' d B of 6 rows of an image
+d_transform_output = _make_to_tiles("d_output", 4, _d_output)  # A g A' of 4 rows: the derivative of `transform_output`
 
 
 @kernel(name="winograd_d_input")
 def d_transform_input(v: Matrix, between: Matrix, channels: Int, across: Int, image: Ptr) -> None:
     """The derivative of `transform_input`: its first two rows are accumulated, the other four are written."""
-    row = between.row_stride
     with loop(6) as i:
         pixels = _pixels(between.row(i), channels, 6)
         zero_vectors(between.row(i), channels * 2 // LANES)
         _along_d_input(across, channels // LANES, *_positions(v, i, channels), *pixels[:2], *pixels)
-    targets = _single_rows(Matrix.from_handles(image.handle, between.stride), 6)
-    _along_d_input(1, row // LANES, *_single_rows(between, 6), *targets[:2], *targets)
+    targets = _single_rows(between.at(image), 6)
+    _along_d_input(1, between.row_stride // LANES, *_single_rows(between, 6), *targets[:2], *targets)
 
 
 @kernel(name="winograd_output")
 def transform_output(m: Matrix, between: Ptr, channels: Int, across: Int, image: Matrix) -> None:
     """A' m A as 4 rows of an image."""
-    row = image.row_stride
-    between_rows = Matrix.from_handles(between.handle, image.stride)
+    between_rows = image.at(between)
     with loop(6) as i:
         pixels = _pixels(between_rows.row(i), channels, 4)
         _along_output(across, channels // LANES, *_positions(m, i, channels), *pixels)
-    _along_output(1, row // LANES, *_single_rows(between_rows, 6), *_single_rows(image, 4))
+    _along_output(1, image.row_stride // LANES, *_single_rows(between_rows, 6), *_single_rows(image, 4))
 
 
 def _positions(tiles: Matrix, i: Int, channels: Int) -> list[Matrix]:

@@ -75,8 +75,8 @@ def make_backward(affine_maps: int, activation: str) -> Kernel:
         d, dz = scratch, [scratch + size * (1 + i) for i in range(affine_maps)]
         x_by_sample = Matrix(scratch + size * (1 + affine_maps), wide * LANES)
         with loop(count) as n:
-            place = count - n - 1
-            layer, x = layers[place] * affine_maps, memory.row(place)
+            backwards = count - n - 1
+            layer, x = layers[backwards] * affine_maps, memory.row(backwards)
             w, dw = (Matrix(start + layer * width * width, width) for start in (weight, d_weight))
             db = [d_bias + (layer + i) * width for i in range(affine_maps)]
             states = [x + size * (1 + i) for i in range(affine_maps)]

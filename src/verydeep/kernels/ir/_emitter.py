@@ -29,7 +29,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def integer_comparison(self, operator: str, a: Handle, b: Handle) -> Handle:
-        """One of `<`, `==` and `!=`, as a condition for `when`."""
+        """One of `<`, `<=`, `>`, `>=`, `==` and `!=`, as a condition for `when`."""
 
     @abstractmethod
     def number(self, value: float) -> Handle:

@@ -44,10 +44,17 @@ def python_source(kernel: Kernel) -> str:
 @cache
 def _python_function(kernel: Kernel) -> Callable[..., None]:
     emitted = NumPyEmitter(kernel)
-    names = {"np": np, "multiply_add": _multiply_add, "power_of_two": _power_of_two, "divide": _divide}
+    names: dict[str, Any] = {
+        "np": np,
+        "inf": np.inf,
+        "nan": np.nan,
+        "multiply_add": _multiply_add,
+        "power_of_two": _power_of_two,
+        "divide": _divide,
+    }
     names |= {other.name: _python_function(other) for other in emitted.called.values()}
     exec(compile(emitted.source, f"<{kernel.name}>", "exec"), names)
-    return names[kernel.name]  # type: ignore[return-value]
+    return names[kernel.name]  # type: ignore[no-any-return]
 
 
 class NumPyEmitter(Emitter):

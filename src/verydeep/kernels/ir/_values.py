@@ -49,6 +49,15 @@ class Int:
     def __lt__(self, other: Int | int) -> Condition:
         return Condition(emitter().integer_comparison("<", self.handle, int_handle(other)))
 
+    def __le__(self, other: Int | int) -> Condition:
+        return Condition(emitter().integer_comparison("<=", self.handle, int_handle(other)))
+
+    def __gt__(self, other: Int | int) -> Condition:
+        return Condition(emitter().integer_comparison(">", self.handle, int_handle(other)))
+
+    def __ge__(self, other: Int | int) -> Condition:
+        return Condition(emitter().integer_comparison(">=", self.handle, int_handle(other)))
+
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return Condition(emitter().integer_comparison("==", self.handle, int_handle(other)))
 
@@ -115,12 +124,16 @@ class Matrix:
         """The address of row i."""
         return Ptr((Int(self.ptr.handle) + i * Int(self.stride)).handle)
 
+    def at(self, ptr: Ptr) -> Matrix:
+        """A matrix at another address, with the same row stride."""
+        return Matrix.from_handles(ptr.handle, self.stride)
+
     def submatrix(self, row: Int | int = 0, column: Int | int = 0) -> Matrix:
         """The rest of the matrix from this row and column on."""
         ptr = self.ptr if isinstance(row, int) and row == 0 else self.row(row)
         if not (isinstance(column, int) and column == 0):
             ptr = ptr + column
-        return Matrix.from_handles(ptr.handle, self.stride)
+        return self.at(ptr)
 
 
 def int_handle(value: object) -> Handle:
