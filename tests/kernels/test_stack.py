@@ -41,10 +41,10 @@ def gradients(module: Stack, x: Tensor, dy: Tensor, **how: Any) -> list[Tensor]:
 
 
 def assert_close(found: list[Tensor], expected: list[Tensor]) -> None:
-    """To float32 rounding of the largest number in each tensor."""
+    """To float32 rounding; both differ from float64 by up to 1e-5 of the largest number in a tensor."""
     for a, b in zip(found, expected, strict=True):
         scale = max(1.0, float(b.abs().max()))
-        torch.testing.assert_close(a / scale, b / scale, rtol=1e-5, atol=3e-6)
+        torch.testing.assert_close(a / scale, b / scale, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.slow
