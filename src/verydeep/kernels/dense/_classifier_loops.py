@@ -18,9 +18,9 @@ def classifier(
     weight: Ptr, bias: Ptr, x: Ptr, y: Ptr, scratch: Ptr, width: Int, classes: Int, vectors: Int, samples: Int
 ) -> None:
     """The logits y = W x + b; `scratch` holds them as (class, sample)."""
-    rows = vectors * LANES
-    z = Matrix(scratch, rows)
-    make_product()(Matrix(weight, width), Matrix(x, rows), z, classes, width, vectors, 0)
+    padded_samples = vectors * LANES
+    z = Matrix(scratch, padded_samples)
+    make_product()(Matrix(weight, width), Matrix(x, padded_samples), z, classes, width, vectors, 0)
     _add_bias(classes, vectors, scratch, bias, scratch)
     transpose(z, Matrix(y, classes), classes, samples)
 
@@ -41,11 +41,11 @@ def d_classifier(
     add: Int,
 ) -> None:
     """The gradients of x, weight and bias; `scratch` holds dy as (class, sample), then x as (sample, block)."""
-    rows, wide = vectors * LANES, (width + LANES - 1) // LANES
-    dz, x_by_sample = Matrix(scratch, rows), Matrix(scratch + classes * rows, wide * LANES)
+    padded_samples, wide = vectors * LANES, (width + LANES - 1) // LANES
+    dz, x_by_sample = Matrix(scratch, padded_samples), Matrix(scratch + classes * padded_samples, wide * LANES)
     transpose(Matrix(dy, classes), dz, samples, classes)
-    zero_columns(dz.submatrix(column=samples), classes, rows - samples)
+    zero_columns(dz.submatrix(column=samples), classes, padded_samples - samples)
     _sum_rows(classes, vectors, scratch, d_bias)
-    make_product(transposed=True)(Matrix(weight, width), dz, Matrix(dx, rows), width, classes, vectors, 0)
-    transpose_squares(Matrix(x, rows), x_by_sample, wide, vectors)
+    make_product(transposed=True)(Matrix(weight, width), dz, Matrix(dx, padded_samples), width, classes, vectors, 0)
+    transpose_squares(Matrix(x, padded_samples), x_by_sample, wide, vectors)
     weight_gradient(dz, x_by_sample.ptr, d_weight, width, classes, samples, add)

@@ -32,13 +32,14 @@ def make_forward(affine_maps: int, activation: str) -> Kernel:
 
     @kernel(flush=True)
     def forward(weight: Ptr, bias: Ptr, layers: IntPtr, count: Int, memory: Matrix, width: Int, vectors: Int) -> None:
-        size = width * vectors * LANES
+        padded_samples = vectors * LANES
+        size = width * padded_samples
         with loop(count) as n:
             layer, x, y = layers[n] * affine_maps, memory.row(n), memory.row(n + 1)
             z = [x + size * (1 + i) for i in range(affine_maps)]
             biases = [bias + (layer + i) * width for i in range(affine_maps)]
-            w, rows = Matrix(weight + layer * width * width, width), vectors * LANES
-            product(w, Matrix(x, rows), Matrix(z[0], rows), width * affine_maps, width, vectors, 0)
+            w, all_z = Matrix(weight + layer * width * width, width), Matrix(z[0], padded_samples)
+            product(w, Matrix(x, padded_samples), all_z, width * affine_maps, width, vectors, 0)
             if affine_maps == 1:
                 formula(width, vectors, *z, *biases, y)
             else:
@@ -70,8 +71,8 @@ def make_backward(affine_maps: int, activation: str) -> Kernel:
         samples: Int,
         add: Int,
     ) -> None:
-        rows, wide = vectors * LANES, (width + LANES - 1) // LANES
-        size = width * rows
+        padded_samples, wide = vectors * LANES, (width + LANES - 1) // LANES
+        size = width * padded_samples
         d, dz = scratch, [scratch + size * (1 + i) for i in range(affine_maps)]
         x_by_sample = Matrix(scratch + size * (1 + affine_maps), wide * LANES)
         with loop(count) as n:
@@ -84,10 +85,10 @@ def make_backward(affine_maps: int, activation: str) -> Kernel:
                 formula(width, vectors, d, *states, *dz, *db)
             else:
                 formula(width, vectors, d, x, *states, d, *dz, *db)
-            dzs, m = Matrix(dz[0], rows), width * affine_maps
-            transposed(w, dzs, Matrix(d, rows), width, m, vectors, int(affine_maps > 1))
-            transpose_squares(Matrix(x, rows), x_by_sample, wide, vectors)
-            weight_gradient(dzs, x_by_sample.ptr, dw.ptr, width, m, samples, add)
+            all_dz, m = Matrix(dz[0], padded_samples), width * affine_maps
+            transposed(w, all_dz, Matrix(d, padded_samples), width, m, vectors, int(affine_maps > 1))
+            transpose_squares(Matrix(x, padded_samples), x_by_sample, wide, vectors)
+            weight_gradient(all_dz, x_by_sample.ptr, dw.ptr, width, m, samples, add)
 
     return backward
 

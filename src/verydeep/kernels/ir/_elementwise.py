@@ -28,13 +28,14 @@ def make_elementwise(
         with loop(rows) as i:
             start = i * vectors * LANES
             constants = [broadcast(load_number(array + i)) for array in arrays[inputs : inputs + numbers]]
+            targets = arrays[inputs + numbers : len(arrays) - sums]
             totals = [Variable(Vec.zeros()) for _ in range(sums)]
 
             def apply(first: Int, together: int) -> None:
                 offsets = [start + (first + n) * LANES for n in range(together)]
                 read = [Vec.join([load(array + offset) for offset in offsets]) for array in arrays[:inputs]]
                 results = formula(*read, *constants)
-                for target, result in zip(arrays[inputs + numbers :], results[:outputs], strict=False):
+                for target, result in zip(targets, results[:outputs], strict=True):
                     for register, offset in zip(result.split(), offsets, strict=True):
                         store(target + offset, register)
                 for total, result in zip(totals, results[outputs:], strict=True):
