@@ -1,7 +1,7 @@
 """Highway layers whose H, T and C are affine maps of one kind, computed together in one matrix product."""
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +128,9 @@ class AffineHighway(HighwayLayer):
 
     def maps(self) -> list[Affine]:
         """The affine maps of H, T and an independent C."""
-        return [self.block, self.gate] if self.carry is None else [self.block, self.gate, self.carry]
+        modules: dict[str, Any] = self._modules  # several times as fast as `self.block`
+        block, gate, carry = modules["block"], modules["gate"], self.carry
+        return [block, gate] if carry is None else [block, gate, carry]
 
     def _describe(self) -> str:
         carry = "coupled" if self.carry is None else "independent"
@@ -144,6 +146,8 @@ def _joint_bias(maps: list[Affine]) -> Tensor:
 
 
 def _bias(module: Affine) -> Tensor:
-    bias = module.bias() if callable(module.bias) else module.bias  # a quantised layer has a method
+    bias: Any = module.bias
+    if not isinstance(bias, Tensor):
+        bias = bias()  # a quantised layer has a method
     assert isinstance(bias, Tensor)
     return bias
