@@ -2,13 +2,22 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from verydeep.errors import UserError
 from verydeep.models import ConvConfig, Highways, build, create_model, list_models, multiply_adds
-from verydeep.nn import HighwayConv2d, Maxout, parameter_groups, suggest_gate_bias
+from verydeep.nn import (
+    HighwayConv2d,
+    HighwayStack,
+    LSTMHighway,
+    Maxout,
+    RecurrentHighway,
+    parameter_groups,
+    suggest_gate_bias,
+)
 
 # Counted from the published layer lists, independently of this code.
 COUNTS = {
@@ -120,6 +129,44 @@ def test_closed_layers_of_a_network_copy_their_input(name: str) -> None:
     others = {key: value for key, value in model.state_dict().items() if "gate" not in key and "stack" not in key}
     shut.load_state_dict(others, strict=False)
     torch.testing.assert_close(model(x, closed=everything), shut(x))
+
+
+STACKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+    "HighwayStack": (HighwayStack(8, 5), (3, 8)),
+    "HighwayStack, reference": (HighwayStack(8, 5, backend="reference"), (3, 2, 8)),
+    "LSTMHighway": (LSTMHighway(8, 5), (3, 8)),
+    "RecurrentHighway": (RecurrentHighway(3, 8, 5), (4, 2, 3)),
+    "highway-mlp": (create_model("highway-mlp", depth=6, width=8, input_shape=(8,)), (3, 8)),
+    "highway-mnist-16": (create_model("highway-mnist-16").eval(), (2, 1, 28, 28)),
+    "highway-110": (create_model("highway-110", blocks=2).eval(), (2, 3, 32, 32)),
+}
+stacks = pytest.mark.parametrize("name", STACKS)
+
+
+@stacks
+def test_layers_to_close_are_whole_numbers_in_any_collection(name: str) -> None:
+    module, shape = STACKS[name]
+    x = torch.randn(shape)
+    expected, trace = module(x, closed={1, 2}), module.trace(x, closed={1, 2})
+    for closed in ([1, 2, 2], (2, 1), range(1, 3), np.array([1, 2]), {np.int32(1), 2}, torch.tensor([1, 2])):
+        for value, wanted in ((module(x, closed=closed), expected), (module.trace(x, closed=closed), trace)):
+            torch.testing.assert_close(value, wanted, rtol=0, atol=0)
+
+
+@stacks
+def test_layers_to_close_that_are_no_numbers_are_refused(name: str) -> None:
+    module, shape = STACKS[name]
+    for closed in (None, 1, True, "1", {"1"}, {1.5}, {None}, [[1]], [True, False], np.array([True, False])):
+        for call in (module, module.trace):
+            with pytest.raises(UserError, match="closed must be a set of layer numbers, counted from 0"):
+                call(torch.randn(shape), closed=closed)
+
+
+def test_a_name_is_no_configuration_and_a_number_no_shape() -> None:
+    with pytest.raises(UserError, match="build takes a configuration, got 'highway-mlp'; create_model takes the name"):
+        build("highway-mlp")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="input_shape"):
+        create_model("highway-mlp", input_shape=5)
 
 
 def test_fitnets_are_maxout_networks() -> None:

@@ -11,6 +11,7 @@ from torch.nn.utils import prune
 from verydeep.errors import UserError
 from verydeep.models import create_model
 from verydeep.nn import (
+    Highway,
     HighwayConv1d,
     HighwayConv2d,
     HighwayConv3d,
@@ -55,6 +56,28 @@ def test_naming_the_default_device_and_type_changes_no_bit(name: str) -> None:
     named = FACTORIES[name](device="cpu", dtype=torch.float32).state_dict()
     assert list(usual) == list(named)
     assert all(torch.equal(usual[key], named[key]) for key in usual)
+
+
+@factories
+def test_a_network_made_on_meta_can_be_initialised_later(name: str) -> None:
+    usual, late = FACTORIES[name](), FACTORIES[name](device="meta").to_empty(device="cpu")
+    with torch.no_grad():
+        for parameter in late.parameters():
+            parameter.fill_(float("nan"))
+    late.apply(lambda module: module.reset_parameters() if hasattr(module, "reset_parameters") else None)
+    for (key, value), expected in zip(late.named_parameters(), usual.parameters(), strict=True):
+        spread = expected.std().item()
+        assert torch.isfinite(value).all(), key
+        assert value.mean().item() == pytest.approx(expected.mean().item(), abs=spread + 1e-6), key
+        if value.numel() > 500 or spread < 1e-6:
+            assert value.std().item() == pytest.approx(spread, rel=0.15, abs=1e-6), key
+
+
+def test_a_highway_of_other_modules_can_be_initialised_later() -> None:
+    gate = nn.Sequential(nn.Linear(4, 4, device="meta"), nn.Sigmoid())
+    layer = Highway(nn.Linear(4, 4, device="meta"), gate, gate_bias=-3.0).to_empty(device="cpu")
+    layer.reset_parameters()
+    assert layer.gate_bias.tolist() == [-3.0] * 4
 
 
 def test_double_precision_starts_with_double_precision() -> None:

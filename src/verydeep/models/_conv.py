@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import torch
@@ -50,10 +50,22 @@ class ConvNet(Network):
         self.classifier = None
         if config.classifier_std is not None:
             self.classifier = nn.Linear(math.prod(build.shape), config.classes, **factory)
-            nn.init.normal_(self.classifier.weight, 0, config.classifier_std)
-            nn.init.zeros_(self.classifier.bias)
+            self._reset_classifier()
         elif math.prod(build.shape) != config.classes:
             raise UserError(f"without a classifier the layers must end in {config.classes} values, not {build.shape}")
+
+    def reset_parameters(self) -> None:
+        for layer, following in pairwise([*self.layers, None]):
+            if isinstance(layer, HighwayConv2d):
+                layer.reset_parameters()
+            elif isinstance(layer, nn.Conv2d | nn.Linear):
+                _init_rectified(layer, following.pieces if isinstance(following, Maxout) else 1)
+        self._reset_classifier()
+
+    def _reset_classifier(self) -> None:
+        if self.classifier is not None and self.config.classifier_std is not None:
+            nn.init.normal_(self.classifier.weight, 0, self.config.classifier_std)
+            nn.init.zeros_(self.classifier.bias)
 
     @property
     def highway_depth(self) -> int:
@@ -63,7 +75,7 @@ class ConvNet(Network):
         self.recompute = True
 
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         return trace_layers(self.layers, x, closed)
 
     def features(self, x: Tensor, layer: str) -> Tensor:
@@ -77,7 +89,7 @@ class ConvNet(Network):
         return run_steps(list(self.layers)[:end], x, self.recompute)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         numbers = count()
         steps = [
             partial(layer, closed=next(numbers) in closed) if isinstance(layer, HighwayConv2d) else layer
@@ -85,6 +97,15 @@ class ConvNet(Network):
         ]
         x = run_steps(steps, x, self.recompute).flatten(1)
         return x if self.classifier is None else self.classifier(x)
+
+
+def _init_rectified(module: nn.Conv2d | nn.Linear, pieces: int) -> None:
+    """Initialise a layer that a rectifier follows, or maxout over several pieces."""
+    fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
+    # A rectifier halves the mean square, hence the 2 in He's variance; maxout does not.
+    init_weight(module.weight, fan_in if pieces == 1 else 2 * fan_in, fan_out, "relu")
+    assert module.bias is not None
+    nn.init.zeros_(module.bias)
 
 
 class _Builder:
@@ -127,11 +148,7 @@ class _Builder:
         return [*flatten, *self._activated("dense", dense, layer.pieces)]
 
     def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
-        fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
-        # A rectifier halves the mean square, hence the 2 in He's variance; maxout does not.
-        init_weight(module.weight, fan_in if pieces == 1 else 2 * fan_in, fan_out, "relu")
-        assert module.bias is not None
-        nn.init.zeros_(module.bias)
+        _init_rectified(module, pieces)
         activation = nn.ReLU() if pieces == 1 else Maxout(pieces)
         return [(self._number(name), module), (self._count("activation"), activation)]
 

@@ -96,6 +96,13 @@ class MLP(Network):
         else:
             self.stack = PlainStack(config.width, config.depth - 1, config.activation, device=device, dtype=dtype)
         self.classifier = linear(config.width, config.classes)
+        self._reset_input_and_classifier()
+
+    def reset_parameters(self) -> None:
+        self.stack.reset_parameters()
+        self._reset_input_and_classifier()
+
+    def _reset_input_and_classifier(self) -> None:
         for layer in (self.input, self.classifier):
             init_weight(layer.weight, layer.in_features, layer.out_features, self.stack.activation)
             nn.init.zeros_(layer.bias)
@@ -112,7 +119,7 @@ class MLP(Network):
         return (flat,) if self.input_shape == flat else (self.input_shape, flat)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         x = x.flatten(1)
         if self._can_run_fused(x, closed):
             layers, activation = kernels.open_layers(self.stack.depth, closed), activation_name(self.stack.activation)
@@ -123,7 +130,7 @@ class MLP(Network):
 
     @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         if not isinstance(self.stack, HighwayStack):
             return ()
         layers = self.stack.trace(self.stack.activation(self.input(x.flatten(1))), closed)

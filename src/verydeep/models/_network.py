@@ -48,6 +48,10 @@ class Network(Unscriptable, nn.Module):
         """
         raise NotImplementedError
 
+    def reset_parameters(self) -> None:
+        """Initialise all weights and biases again, e.g. after `to_empty` of a network that was created on "meta"."""
+        raise NotImplementedError
+
     def checkpoint_activations(self) -> None:
         """From now on, keep few activations and recompute the others in the backward pass."""
         raise UserError(f"{type(self).__name__} cannot recompute activations")
@@ -66,11 +70,12 @@ class Network(Unscriptable, nn.Module):
         """The shapes that a sample may have."""
         return (self.input_shape,)
 
-    def _check(self, x: Tensor, closed: Collection[int]) -> None:
+    def _check(self, x: Tensor, closed: Collection[int]) -> frozenset[int]:
+        """Check the arguments of a call; the numbers of the layers to close."""
         if x.shape[1:] not in self._input_shapes():
             shapes = " or ".join(f"(batch, {', '.join(map(str, shape))})" for shape in self._input_shapes())
             raise UserError(f"the network takes x of shape {shapes}, got {tuple(x.shape)}")
-        check_closed(closed, self.highway_depth, self)
+        return check_closed(closed, self.highway_depth, self)
 
 
 @torch.no_grad()

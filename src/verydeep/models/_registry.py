@@ -1,6 +1,6 @@
 """Networks by name: creating and counting them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -61,7 +61,7 @@ def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
         if owners and name not in owners:
             raise UserError(f"{name} has no setting '{key}'; these networks have it: {', '.join(owners)}")
     shape = overrides.get("input_shape")
-    if shape is not None and len(shape) != 3 and not isinstance(NETWORKS[name], MLPConfig):
+    if isinstance(shape, Sequence) and len(shape) != 3 and not isinstance(NETWORKS[name], MLPConfig):
         raise UserError(
             f"{name} takes images of shape (channels, height, width), but these samples have shape {tuple(shape)}; "
             "use highway-mlp"
@@ -95,6 +95,8 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
             return ConvNet(config, device=device, dtype=dtype)
         case ResidualConfig():
             return ResidualNet(config, device=device, dtype=dtype)
+        case _:
+            raise UserError(f"build takes a configuration, got {config!r}; create_model takes the name of a network")
 
 
 CONFIGS: dict[str, type[Config]] = {cls.__name__: cls for cls in get_args(Config)}

@@ -94,6 +94,18 @@ class ResidualNet(Network):
                 self.blocks.append(_block(config, channels, width, stride, factory))
                 channels = width
         self.classifier = nn.Linear(channels, config.classes, **factory)
+        self._reset_filters()
+
+    def reset_parameters(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d | nn.Linear):
+                module.reset_parameters()
+        for block in self.blocks:
+            if isinstance(block, Highway):
+                block.gate_bias = self.config.gate_bias
+        self._reset_filters()
+
+    def _reset_filters(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -106,11 +118,11 @@ class ResidualNet(Network):
         self.recompute = True
 
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         return trace_layers([self.stem, *self.blocks], x, closed)
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
-        self._check(x, closed)
+        closed = self._check(x, closed)
         steps = [partial(block, closed=True) if n in closed else block for n, block in enumerate(self.blocks)]
         x = run_steps([self.stem, *steps], x, self.recompute)
         return self.classifier(x.mean((2, 3)))  # type: ignore[no-any-return]

@@ -47,6 +47,15 @@ class Highway(HighwayLayer):
         if gate_bias is not None:
             self.gate_bias = gate_bias
 
+    def reset_parameters(self) -> None:
+        """Initialise every module inside that has `reset_parameters` again, then the gate's bias."""
+        for module in self.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if module is not self and callable(reset):
+                reset()
+        if self.initial_gate_bias is not None:
+            self.gate_bias = self.initial_gate_bias
+
     @property
     def gate_bias(self) -> Tensor:
         """The bias of the gate's last layer that has one; assign a number or a tensor to set it."""

@@ -114,7 +114,7 @@ class HighwayStack(FeedForwardStack):
             x: The input of the first layer.
             closed: Layers to close, counted from 0, as in `forward`.
         """
-        self._check(x, closed)
+        closed = self._check(x, closed)
         if x.dim() == 2 and len(closed) < self.depth and self._can_run_fused(x):
             return self._fused_trace(x, closed)
         rows = []

@@ -1,6 +1,7 @@
 """The base class of highway layers: Equation 2, closing, and tracing."""
 
 from collections.abc import Collection
+from numbers import Integral
 from typing import NamedTuple, NoReturn
 
 import torch
@@ -124,16 +125,26 @@ def stack_traces(rows: list[Trace], dim: int = 0) -> Trace:
     return Trace(*(torch.stack(column, dim) for column in zip(*rows, strict=True)))
 
 
-def check_closed(closed: Collection[int], layers: int, owner: nn.Module) -> None:
-    """Raise an error unless `closed` names some of the highway layers of a stack or network, counted from 0."""
-    if isinstance(closed, str | int) or not isinstance(closed, Collection):
+def check_closed(closed: Collection[int], layers: int, owner: nn.Module) -> frozenset[int]:
+    """The highway layers of a stack or network to close, counted from 0, from any collection of whole numbers."""
+    if type(closed) is tuple and not closed:  # the default
+        return frozenset()
+    if isinstance(closed, str | int) or not isinstance(closed, Collection) or not all(map(_is_number, closed)):
         raise UserError(f"closed must be a set of layer numbers, counted from 0, such as {{0, 3}}; got {closed!r}")
-    wrong = [layer for layer in closed if not 0 <= layer < layers]
+    numbers = frozenset(int(layer) for layer in closed)
+    wrong = [layer for layer in numbers if not 0 <= layer < layers]
     if not wrong:
-        return
+        return numbers
     if layers == 0:
         raise UserError(f"cannot close layer {min(wrong)}: this {type(owner).__name__} has no highway layers")
     raise UserError(f"cannot close layer {min(wrong)}: the highway layers are numbered 0 to {layers - 1}")
+
+
+def _is_number(layer: object) -> bool:
+    """Whether this is a whole number of Python, NumPy or torch; a mask of booleans is not meant."""
+    if isinstance(layer, Tensor):
+        return layer.dim() == 0 and layer.dtype in (torch.int64, torch.int32)
+    return isinstance(layer, Integral) and not isinstance(layer, bool)
 
 
 def _check_switch(closed: bool) -> None:

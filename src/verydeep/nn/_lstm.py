@@ -75,7 +75,7 @@ class LSTMHighway(Stack):
             x: The input of the first layer; the last dimension is the width.
             closed: Layers to close, counted from 0: they pass on cell and output unchanged.
         """
-        self._check(x, closed)
+        closed = self._check(x, closed)
         cell = x
         for layer, parameters in enumerate(self.layer_parameters()):
             if layer not in closed:
@@ -93,7 +93,7 @@ class LSTMHighway(Stack):
             x: The input of the first layer.
             closed: Layers to close, counted from 0, as in `forward`.
         """
-        self._check(x, closed)
+        closed = self._check(x, closed)
         cell, rows = x, []
         for layer, parameters in enumerate(self.layer_parameters()):
             if layer in closed:

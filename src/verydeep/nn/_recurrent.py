@@ -65,7 +65,16 @@ class RecurrentHighway(Unscriptable, nn.Module):
         )
         maps = self.recurrence.maps
         self.input = nn.Linear(input_size, maps * hidden_size, bias=False, device=device, dtype=dtype)
-        init_weight(self.input.weight, input_size, hidden_size, self.recurrence.activation, init)
+        self._reset_input()
+
+    def reset_parameters(self) -> None:
+        """Initialise all weights and biases again."""
+        self.recurrence.reset_parameters()
+        self._reset_input()
+
+    def _reset_input(self) -> None:
+        stack = self.recurrence
+        init_weight(self.input.weight, self.input_size, self.hidden_size, stack.activation, stack.init)
 
     def forward(self, input: Tensor, h_0: Tensor | None = None, closed: Collection[int] = ()) -> tuple[Tensor, Tensor]:
         """The states at all time steps, and the last one.
@@ -76,7 +85,8 @@ class RecurrentHighway(Unscriptable, nn.Module):
             closed: Layers of the recurrence to close at every time step, counted from 0: they copy the state. If the
                 first is closed, the input has no effect.
         """
-        time_first, state = self._check(input, h_0, closed)
+        closed = check_closed(closed, self.recurrence.depth, self)
+        time_first, state = self._check(input, h_0)
         states = []
         for from_input in self.input(time_first).unbind():  # one product for all time steps
             for layer, parameters in enumerate(self.recurrence.layer_parameters()):
@@ -98,7 +108,8 @@ class RecurrentHighway(Unscriptable, nn.Module):
             h_0: The initial state, as in `forward`.
             closed: Layers of the recurrence to close, counted from 0, as in `forward`.
         """
-        time_first, state = self._check(input, h_0, closed)
+        closed = check_closed(closed, self.recurrence.depth, self)
+        time_first, state = self._check(input, h_0)
         times = []
         for from_input in self.input(time_first).unbind():
             rows = []
@@ -113,14 +124,13 @@ class RecurrentHighway(Unscriptable, nn.Module):
         trace = stack_traces(times, dim=1)
         return Trace(*(value.transpose(1, 2) for value in trace)) if time_first is not input else trace
 
-    def _check(self, input: Tensor, h_0: Tensor | None, closed: Collection[int]) -> tuple[Tensor, Tensor]:
+    def _check(self, input: Tensor, h_0: Tensor | None) -> tuple[Tensor, Tensor]:
         """The input with time first, and the initial state."""
         if input.dim() not in (2, 3) or input.shape[-1] != self.input_size:
             raise UserError(
                 f"RecurrentHighway got an input of shape {tuple(input.shape)}: it must be "
                 f"(time, batch, {self.input_size}), swapped with batch_first, or (time, {self.input_size})"
             )
-        check_closed(closed, self.recurrence.depth, self)
         time_first = input.transpose(0, 1) if self.batch_first and input.dim() == 3 else input
         shape = (1, *time_first.shape[1:-1], self.hidden_size)
         if h_0 is not None and tuple(h_0.shape) != shape:

@@ -60,11 +60,12 @@ class Stack(Unscriptable, nn.Module):
         """Weight and bias of every layer; `unbind`, because indexing would make the backward pass quadratic."""
         return list(zip(self.weight.unbind(), self.bias.unbind(), strict=True))
 
-    def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> None:
+    def _check(self, x: Tensor, closed: Collection[int], first: int = 0) -> frozenset[int]:
+        """Check the arguments of a call; the numbers of the layers to close."""
         check_width(self, x, self.width)
-        check_closed(closed, self.highway_depth, self)
         if not 0 <= first <= self.depth:
             raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
+        return check_closed(closed, self.highway_depth, self)
 
     def extra_repr(self) -> str:
         return f"width={self.width}, depth={self.depth}, activation={activation_name(self.activation)}"
@@ -113,7 +114,7 @@ class FeedForwardStack(Stack):
             closed: Highway layers to close, counted from 0: their transform gates are 0, and they copy their input.
             first: The first layer to compute, counted from 0.
         """
-        self._check(x, closed, first)
+        closed = self._check(x, closed, first)
         if self._can_run_fused(x):
             return self._fused(x, closed, first)
         steps = [
@@ -130,7 +131,7 @@ class FeedForwardStack(Stack):
         Item n is the input of layer n, with which `forward` can start at `first=n`. Takes little longer than a forward
         pass and gives the same bits.
         """
-        self._check(x, closed)
+        closed = self._check(x, closed)
         if self._can_run_fused(x):
             return self._fused_states(x, closed)
         states = [x]
