@@ -5,6 +5,7 @@
     python -m pytest tests/test_public_names.py --record-names
 """
 
+import ast
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -74,3 +75,9 @@ def test_the_package_itself_loads_no_other() -> None:
 
 def test_the_layers_load_torch_numpy_and_llvmlite_only() -> None:
     assert loaded("import verydeep.nn", given="import torch, numpy, llvmlite.binding") == {"verydeep"}
+
+
+def test_type_checkers_see_a_wrong_name_of_the_package() -> None:
+    """A `__getattr__` that they see would let every name pass."""
+    tree = ast.parse(Path(verydeep.__file__).read_text())
+    assert not [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"]

@@ -26,6 +26,23 @@ if TYPE_CHECKING:  # so that type checkers see `verydeep.nn.HighwayLinear`
     )
 
     __version__: str
+else:  # where type checkers would take any name for granted
+
+    def __getattr__(name: str) -> str | ModuleType:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("verydeep")
+        missing = AttributeError(f"module 'verydeep' has no attribute '{name}'")
+        if name.startswith("_"):
+            raise missing
+        try:
+            return import_module(f"verydeep.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"verydeep.{name}":
+                raise  # something that the package needs is not installed
+            raise missing from None
+
 
 __all__ = [
     "__version__",
@@ -44,22 +61,6 @@ __all__ = [
     "search",
     "training",
 ]
-
-
-def __getattr__(name: str) -> str | ModuleType:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("verydeep")
-    missing = AttributeError(f"module 'verydeep' has no attribute '{name}'")
-    if name.startswith("_"):
-        raise missing
-    try:
-        return import_module(f"verydeep.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"verydeep.{name}":
-            raise  # something that the package needs is not installed
-        raise missing from None
 
 
 def __dir__() -> list[str]:
