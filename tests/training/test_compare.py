@@ -44,6 +44,16 @@ def test_settings_that_differ_and_results_stand_side_by_side(pair: tuple[Run, Ru
         assert (compared.status, compared.epochs_done) == ("finished", run.config.epochs)
 
 
+def test_a_comparison_shows_itself_in_a_line_and_in_a_notebook(pair: tuple[Run, Run]) -> None:
+    comparison = compare_runs(*pair)
+    assert "EpochMetrics" not in repr(comparison.runs[0])
+    first, second = pair
+    assert repr(comparison).startswith(f"<RunComparison: {first.path} and {second.path}, which differ in ")
+    assert repr(compare_runs(first, first)).endswith("which differ in no setting>")
+    html = comparison._repr_html_()
+    assert all(part in html for part in (str(first.path), "test accuracy", *comparison.settings))
+
+
 def test_what_a_network_chose_for_itself_is_compared(tmp_path: Path, tiny: Dataset, configure: Configure) -> None:
     train(configure(model=ModelConfig(depth=3, width=6, gate_bias=-7.0)), tmp_path / "a", dataset=tiny)
     train(configure(model=ModelConfig(depth=3, width=6)), tmp_path / "b", dataset=tiny)
@@ -110,7 +120,7 @@ def test_names_are_shortened_where_that_is_unambiguous() -> None:
 
 
 def test_a_run_is_removed_with_everything_in_it(pair: tuple[Run, Run], tmp_path: Path) -> None:
-    remove_run(pair[0].path)
+    remove_run(pair[0])
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 

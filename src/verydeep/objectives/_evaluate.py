@@ -9,7 +9,7 @@ from torch import Tensor
 from verydeep.objectives._objective import Objective
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Totals:
     """Sums over samples.
 
@@ -21,12 +21,19 @@ class Totals:
         >>> import torch
         >>> from verydeep.objectives import Totals
         >>> totals = Totals(torch.tensor([50.0, 90.0]), samples=100)
+        >>> totals
+        <Totals: loss 0.5, accuracy 90.00%, 100 samples>
         >>> totals.loss, totals.accuracy, totals.error
         (0.5, 0.9, 0.1)
     """
 
     values: Tensor
     samples: int
+
+    def __repr__(self) -> str:
+        if self.samples == 0:
+            return "<Totals: no samples>"
+        return f"<Totals: loss {self.loss:.4g}, accuracy {self.accuracy:.2%}, {self.samples:,} samples>"
 
     @property
     def loss(self) -> float:

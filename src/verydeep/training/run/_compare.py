@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from verydeep.config import to_dict
 from verydeep.errors import UserError
+from verydeep.notebook import html_card
 from verydeep.training.run._listing import run_status
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
@@ -59,10 +60,10 @@ class ComparedRun:
     test_accuracy_std: float | None = None
     seconds: float = 0.0
     seeds: tuple[int, ...] = ()
-    metrics: tuple[EpochMetrics, ...] = ()
+    metrics: tuple[EpochMetrics, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunComparison:
     """The result of `compare_runs`.
 
@@ -73,12 +74,39 @@ class RunComparison:
     Examples:
         >>> from verydeep.training import ComparedRun, RunComparison
         >>> runs = ComparedRun("a", "finished", loss=0.1), ComparedRun("b", "finished", loss=0.2)
-        >>> min(RunComparison(runs, {"optim.lr": (0.1, 0.2)}).runs, key=lambda run: run.loss).name
+        >>> comparison = RunComparison(runs, {"optim.lr": (0.1, 0.2)})
+        >>> comparison
+        <RunComparison: a and b, which differ in optim.lr>
+        >>> min(comparison.runs, key=lambda run: run.loss).name
         'a'
     """
 
     runs: tuple[ComparedRun, ...]
     settings: Mapping[str, tuple[Any, ...]]
+
+    def __repr__(self) -> str:
+        *others, last = (run.name for run in self.runs)
+        return f"<RunComparison: {', '.join(others)} and {last}, which differ in {self._differences()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(run.name, _describe(run)) for run in self.runs]
+        settings = [(name, " / ".join(map(str, values))) for name, values in self.settings.items()]
+        return html_card(f"Comparison of {len(self.runs)} runs", [*rows, *settings])
+
+    def _differences(self) -> str:
+        names = list(self.settings)
+        more = f" and {len(names) - 3} more settings" if len(names) > 3 else ""
+        return ", ".join(names[:3]) + more or "no setting"
+
+
+def _describe(run: ComparedRun) -> str:
+    """How far a run is and what it reached, in a few words."""
+    parts = [run.status, f"{run.epochs_done} of {run.epochs} epochs"]
+    if run.valid_accuracy is not None:
+        parts.append(f"validation accuracy {run.valid_accuracy:.2%}")
+    if run.test_accuracy is not None:
+        parts.append(f"test accuracy {run.test_accuracy:.2%}")
+    return ", ".join(parts)
 
 
 def compare_runs(*runs: Run | Seeds | str | Path) -> RunComparison:

@@ -63,11 +63,11 @@ class RunInfo:
         return f"RunInfo({self.name!r}, {', '.join(part for part in [*parts, self.problem] if part)})"
 
 
-def list_runs(folder: str | Path) -> list[RunInfo]:
+def list_runs(folder: str | Path = "runs") -> list[RunInfo]:
     """List every run in a folder and up to three levels below it, the latest last, without the trials of searches.
 
     Args:
-        folder: The folder, such as `runs`.
+        folder: The folder; by default `runs`, where `train` puts them.
 
     Raises:
         UserError: There is no such folder.
@@ -76,7 +76,7 @@ def list_runs(folder: str | Path) -> list[RunInfo]:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, TrainConfig, list_runs, train
         >>> run = train(TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1), "runs/first")
-        >>> [info.name for info in list_runs("runs")]
+        >>> [info.name for info in list_runs()]
         ['first']
     """
     folder = Path(folder)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verydeep.errors import UserError
 from verydeep.files import cannot_write
 from verydeep.lock import exclusive_lock
+
+if TYPE_CHECKING:
+    from verydeep.training.run._run import Run
+    from verydeep.training.seeds._seeds_folder import Seeds
 
 _MARKS = ("config.json", "seeds.json")
 
@@ -33,13 +38,13 @@ def check_removable(path: str | Path) -> list[Path]:
     return sorted(child for child in path.iterdir() if (child / "config.json").is_file())
 
 
-def remove_run(path: str | Path) -> None:
+def remove_run(path: str | Path | Run | Seeds) -> None:
     """Delete a run's folder, or a folder with one run per seed, with everything in it.
 
     The folder is renamed first, so that it is never visible half deleted.
 
     Args:
-        path: The folder.
+        path: The run, the runs of several seeds, or their folder.
 
     Raises:
         UserError: It is not a run, or a process is training it.
@@ -51,7 +56,7 @@ def remove_run(path: str | Path) -> None:
         ...
         verydeep.errors.UserError: runs/none: no such run
     """
-    path = Path(path)
+    path = Path(path) if isinstance(path, str | Path) else path.path
     runs = check_removable(path)
     with ExitStack() as stack:
         for run in runs:
