@@ -90,7 +90,7 @@ def user_cache() -> Path:
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents."""
     if re.match(r"[a-z]{2,}[a-z0-9+.-]*:/", str(folder), flags=re.IGNORECASE):  # a path has no double slash
-        raise UserError("a URL cannot be used as a folder; the address of a database belongs in --storage")
+        raise UserError("a URL cannot be used as a folder; the address of a database belongs in storage")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a name that no file system accepts

@@ -131,7 +131,7 @@ def test_closed_layers_of_a_network_copy_their_input(name: str) -> None:
     torch.testing.assert_close(model(x, closed=everything), shut(x))
 
 
-STACKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+STACKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "HighwayStack": (HighwayStack(8, 5), (3, 8)),
     "HighwayStack, reference": (HighwayStack(8, 5, backend="reference"), (3, 2, 8)),
     "LSTMHighway": (LSTMHighway(8, 5), (3, 8)),

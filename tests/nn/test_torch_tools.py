@@ -64,7 +64,7 @@ def test_a_network_made_on_meta_can_be_initialised_later(name: str) -> None:
     with torch.no_grad():
         for parameter in late.parameters():
             parameter.fill_(float("nan"))
-    late.apply(lambda module: module.reset_parameters() if hasattr(module, "reset_parameters") else None)
+    late.apply(lambda module: getattr(module, "reset_parameters", lambda: None)())
     for (key, value), expected in zip(late.named_parameters(), usual.parameters(), strict=True):
         spread = expected.std().item()
         assert torch.isfinite(value).all(), key

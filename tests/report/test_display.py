@@ -25,7 +25,7 @@ RESULTS: dict[str, tuple[Any, str]] = {
     ),
     "LesionStudy": (
         made_up.lesions(),
-        "6 layers, 1,000 samples of the training set; error 2.00%, and 32.00% with layer 0 closed, which matters most "
+        "6 layers, 1,000 samples of the training set; error 2.00%, and 32.00% with layer 0 closed, the highest loss "
         "(layers are counted from 0)",
     ),
     "PairLesion": (

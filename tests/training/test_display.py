@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from verydeep.analysis import lesion_study
 from verydeep.data import DataConfig, Dataset
 from verydeep.errors import UserError
 from verydeep.search import Choices, Options, SearchConfig, TrialRecord, start_study, work
@@ -101,7 +102,7 @@ def test_seeds_say_what_they_reached_and_draw_all_curves(tiny: Dataset, configur
         train(configure(seed=seed), seeds.folder(seed), dataset=tiny)
     seeds.finish({})
     assert seeds.summary is not None
-    assert repr(seeds) == f"Seeds('{seeds.path}', 2 seeds, test accuracy {seeds.summary['text']} %)"
+    assert repr(seeds) == f"Seeds('{seeds.path}', 2 seeds, best (mean ± std) test accuracy {seeds.summary['text']} %)"
     page = seeds._repr_html_()
     assert pictures(page) == 1
     assert page.count("<tr>") == 2
@@ -139,3 +140,15 @@ def test_a_study_describes_and_draws_itself(tmp_path: Path, monkeypatch: pytest.
     assert "some&lt;b&gt;study: 1 of 1 trials finished, 0 in training; best: trial 0 with loss " in page
     assert pictures(page) == 1
     assert len(study.plot().axes) == 1
+
+
+def test_what_is_not_a_configuration_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train takes a TrainConfig, such as .*; got 'digits'"):
+        train("digits", tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"data must be a DataConfig, such as DataConfig\(\.\.\.\); got 'digits'"):
+        TrainConfig("digits")  # type: ignore[arg-type]
+
+
+def test_an_analysis_of_a_run_names_its_network(run: Run) -> None:
+    with pytest.raises(UserError, match=r"model must be a torch module, got Run; a run has its network in run\.model"):
+        lesion_study(run, (np.zeros((2, 4)), np.zeros(2)))  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ def test_a_training_shows_its_epochs_in_a_notebook(
     assert shown[0].splitlines()[1].startswith("epoch 1/15  ░░░░")
     lines = shown[-1].splitlines()
     assert lines[0].startswith("starting from the weights of ")
-    assert lines[1] == "... 3 earlier"
+    assert lines[1] == "... 3 earlier epochs"
     assert [line.split()[1] for line in lines[2:]] == [f"{epoch}/15" for epoch in range(4, 16)]
     assert capsys.readouterr() == ("", "")
 

@@ -44,6 +44,9 @@ class ModelAndData:
     @classmethod
     def of(cls, model: nn.Module, data: Data) -> "ModelAndData":
         """Instrument a model, after checking that it takes the data."""
+        if not isinstance(model, nn.Module):
+            hint = "; a run has its network in run.model" if hasattr(model, "model") else ""
+            raise UserError(f"model must be a torch module, got {type(model).__name__}{hint}")
         data = as_batched(data, model)
         x = first_samples(data, 2).to(device_of(model))
         instrumented = InstrumentedModel(model, x)

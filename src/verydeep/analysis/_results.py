@@ -225,13 +225,16 @@ class LesionStudy(Displayed):
         return (
             f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"error {self.baseline.error:.2%}, and "
-            f"{self.error[worst]:.2%} with layer {worst} closed, which matters most ({FROM_0})"
+            f"{self.error[worst]:.2%} with layer {worst} closed, the highest loss ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         order = np.argsort(-self.loss, kind="stable")[:_MOST_IMPORTANT]
-        closed = [(f"error with layer {layer} closed", f"{self.error[layer]:.2%}") for layer in order]
-        return [*_measured(self), *closed, _NUMBERING]
+        closed = [
+            (f"layer {layer} closed", f"error {self.error[layer]:.2%}, loss {self.loss[layer]:.4g}") for layer in order
+        ]
+        open_loss = ("loss, no layer closed", f"{self.baseline.loss:.4g}")
+        return [*_measured(self), open_loss, *closed, _NUMBERING]
 
 
 @dataclass(frozen=True, repr=False)

@@ -171,6 +171,15 @@ class DistillConfig:
             )
 
 
+_PARTS = {
+    "data": DataConfig,
+    "model": ModelConfig,
+    "optim": OptimConfig,
+    "schedule": ScheduleConfig,
+    "distill": DistillConfig,
+}
+
+
 @explains_unknown
 @dataclass(frozen=True)
 class TrainConfig:
@@ -234,6 +243,9 @@ class TrainConfig:
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
+        for name, kind in _PARTS.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise UserError(f"{name} must be a {kind.__name__}, such as {kind.__name__}(...); got {value!r}")
         if isinstance(self.init, os.PathLike):
             object.__setattr__(self, "init", os.fspath(self.init))
         _require("epochs", self.epochs, self.epochs >= 1, "at least 1")

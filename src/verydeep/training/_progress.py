@@ -184,7 +184,7 @@ class NotebookProgress(LiveProgress):
 
     def _update(self, *last: str) -> None:
         hidden = len(self.lines) - _EPOCHS
-        before = [f"... {hidden} earlier"] if hidden > 0 else []
+        before = [f"... {hidden} earlier {'epoch' if hidden == 1 else 'epochs'}"] if hidden > 0 else []
         self.text.update("\n".join([*self.notes, *before, *self.lines[-_EPOCHS:], *last]))
 
 

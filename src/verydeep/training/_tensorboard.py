@@ -18,8 +18,12 @@ class TensorBoard(TrainingProgress):
         progress: The other display; by default, only warnings are shown.
 
     Example:
-        >>> from verydeep.training import TensorBoard, TrainConfig, train
-        >>> run = train(TrainConfig(), "runs/mnist", progress=TensorBoard())  # doctest: +SKIP
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, TensorBoard, TrainConfig, train
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1)
+        >>> run = train(config, "runs/digits", progress=TensorBoard())
+        >>> [path.name for path in (run.path / "tensorboard").iterdir()]
+        ['events.out.tfevents...']
     """
 
     def __init__(self, progress: TrainingProgress | None = None) -> None:

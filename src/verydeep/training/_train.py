@@ -94,6 +94,10 @@ def train(
         >>> [line.epoch for line in run.metrics]
         [1, 2]
     """
+    if not isinstance(config, TrainConfig):
+        raise UserError(
+            f'train takes a TrainConfig, such as TrainConfig(DataConfig("digits"), epochs=20); got {config!r}'
+        )
     group = ProcessGroup.join(config.device)
     user_supplied = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
     with _private_settings(config.threads, group.device):

@@ -38,7 +38,7 @@ class Seeds:
         >>> from verydeep.training import Seeds
         >>> seeds = Seeds.load("runs/digits-seeds")  # doctest: +SKIP
         >>> seeds  # doctest: +SKIP
-        Seeds('runs/digits-seeds', 5 seeds, test accuracy 97.21 (97.03 ± 0.15) %)
+        Seeds('runs/digits-seeds', 5 seeds, best (mean ± std) test accuracy 97.21 (97.03 ± 0.15) %)
     """
 
     def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
@@ -93,7 +93,7 @@ class Seeds:
                 ended = sum(self.has_ended(seed) for seed in self.seeds)
                 return f", {ended} finished"
             what = (result["measure"] or "").replace("valid_", "validation ").replace("_", " ")
-            return f", {what} {result['text']} %" if result["runs"] else ", none with a result"
+            return f", best (mean ± std) {what} {result['text']} %" if result["runs"] else ", none with a result"
         except DAMAGE as error:
             return f", damaged: {error}"
 
