@@ -52,7 +52,7 @@ def test_every_package_on_disk_is_an_attribute_without_an_import(package: str) -
 
 def test_a_missing_package_and_a_missing_dependency_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AttributeError, match="module 'verydeep' has no attribute 'nothing'"):
-        verydeep.nothing  # noqa: B018  # type: ignore[attr-defined]
+        verydeep.nothing  # type: ignore[attr-defined]  # noqa: B018
 
     def import_without_torch(name: str) -> ModuleType:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
