@@ -119,7 +119,7 @@ def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
     write(tmp_path, mine="lr = 0.1", wrong="[optim]\nlr = -1.0")
     with pytest.raises(UserError, match=r"mine.toml: unknown setting 'lr'; did you mean 'lr' in \[optim\]\?"):
         read_config(tmp_path / "mine.toml")
-    with pytest.raises(UserError, match=r"wrong.toml: optim.lr must be more than 0"):
+    with pytest.raises(UserError, match=r"wrong.toml: optim.lr must be positive and finite"):
         read_config(tmp_path / "wrong.toml")
 
 
@@ -132,7 +132,7 @@ def test_an_error_in_a_file_names_the_file(tmp_path: Path) -> None:
             "[search.space]\nlr = {low = 0.1, high = 1.0}",
             "search.space: unknown setting 'lr'; did you mean 'optim.lr'?",
         ),
-        ("[search.space]\noptim.lr = {low = -1.0, high = 1.0}", "search.space: optim.lr must be more than 0"),
+        ("[search.space]\noptim.lr = {low = -1.0, high = 1.0}", "search.space: optim.lr must be positive and finite"),
         ("[search]\ntrails = 3", "mine.toml: search: unknown setting 'trails'; did you mean 'trials'?"),
     ],
 )

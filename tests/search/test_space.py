@@ -92,7 +92,7 @@ BAD = [
     ("[search.space]\noptim.lr = {low = 1.0, high = 0.1}", "low = 1.0 must be less than high = 0.1"),
     ("[search.space]\noptim.lr = {low = 0.1, high = 0.1}", "low = 0.1 must be less than high = 0.1"),
     ("[search.space]\noptim.lr = {low = 0.0, high = 0.1, log = true}", "a logarithmic range needs low above 0"),
-    ("[search.space]\noptim.lr = {low = -0.1, high = 0.1}", "optim.lr must be more than 0"),
+    ("[search.space]\noptim.lr = {low = -0.1, high = 0.1}", "optim.lr must be positive and finite"),
     ("[search.space]\noptim.lr = {low = 0.1}", "missing 'high'"),
     ("[search.space]\noptim.lr = {low = 0.1, high = inf}", "finite"),
     ("[search.space]\noptim.momentum = {low = 0.5, high = 1.0}", "optim.momentum must be at least 0 and less than 1"),
