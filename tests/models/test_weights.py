@@ -79,7 +79,7 @@ def test_weights_of_another_kind_of_number_are_refused(saved: Path) -> None:
     weights = load_file(saved / "model.safetensors")
     weights["input.bias"] = weights["input.bias"].long()
     save_file(weights, saved / "model.safetensors")
-    assert "input.bias holds int64" in refused(saved)
+    assert "input.bias has dtype int64" in refused(saved)
 
 
 def test_a_config_that_cannot_be_right_is_refused(saved: Path) -> None:

@@ -29,7 +29,7 @@ class EvalOptions:
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
     """Use other data, prepared as the training data was; by default, the run's own."""
     split: Literal["test", "valid", "train"] = "test"
-    """The split to use; other data that has no splits is used as a whole."""
+    """The split to use; other data without splits is used in full."""
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for evaluation.json, confusion.png and confusion.svg; by default, RUN/eval/DATA-SPLIT."""
     root: DataRoot = None
@@ -68,7 +68,7 @@ def _evaluate(options: EvalOptions, run: Run) -> None:
     part = None if split.whole else options.split
     result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()
     folder = options.out or run.path / "eval" / _folder(name, part, options.data)
-    title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
+    title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} correct"
     write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
         plot_confusion(found, folder / f"confusion.{suffix}", title=printable(title))

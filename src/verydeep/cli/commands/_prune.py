@@ -23,7 +23,7 @@ class PruneOptions:
     """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed."""
 
     run: RunFolder
-    tolerance: Annotated[str, option("SHARE")] = "0.1%"
+    tolerance: Annotated[str, option("PERCENT")] = "0.1%"
     """The largest loss of accuracy allowed, such as 0.1% or 0.001, on the samples that the layers are chosen on."""
     split: Annotated[Literal["train", "valid"] | None, option("train|valid")] = None
     """Choose the layers on this split; by default, on the validation data if there is any, or else the training

@@ -52,7 +52,7 @@ class TrainOptions:
     """The new run's folder; by default, runs/MODEL-DATA-N."""
     root: DataRoot = None
     seeds: Annotated[int | None, option("N")] = None
-    """Train with N seeds in parallel, counted from --seed, and report Best (mean ± std) over them."""
+    """Train with N seeds in parallel (--seed, --seed + 1, ...) and report best (mean ± std)."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
@@ -234,7 +234,7 @@ def find_settings(what: str) -> TrainConfig:
 
 
 def _near_data(path: Path) -> str | None:
-    """The known dataset or the data file beside it that a path which does not exist probably means."""
+    """The known dataset, or the data file in the same folder, that a missing path probably means."""
     from verydeep.data import KNOWN_NAMES
 
     beside = [str(path.with_name(file.name)) for file in path.parent.glob("*") if file.suffix in _DATA_FILES]

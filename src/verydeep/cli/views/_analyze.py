@@ -65,7 +65,7 @@ def _lines(found: Findings) -> list[str]:
     if found.routing is not None:
         routing = found.routing
         lines.append(
-            f"Routing: {routing.significant:.0%} of the differences between a class and all samples are beyond three "
+            f"Routing: {routing.significant:.0%} of the differences between a class and all samples exceed three "
             f"standard errors; a linear classifier predicts the class of {routing.probe_accuracy:.1%} of the samples "
             f"from the gates alone (chance: {routing.probe_chance:.1%})"
         )

@@ -25,7 +25,7 @@ _TITLES = {
 
 
 def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
-    """Collect what an analysis adds to the page; charts and heat maps are returned under keys of their own."""
+    """Collect what an analysis adds to the page; charts and heat maps are returned under their own keys."""
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
     context: dict[str, Any] = vars(findings) | {"answer": "", "bars": [], "layers": layer_table(findings)}
