@@ -270,7 +270,14 @@ def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.
     assert main([*command, "--folder", str(tmp_path / "small")]) == 0
     printed = capsys.readouterr()
     assert "a fully connected network keeps at least one" in printed.err
-    for words in ("before", "highway layers", "accuracy, train", "accuracy, test", "multiply-adds", "x as fast"):
+    for words in (
+        "before",
+        "highway layers",
+        "accuracy, training set",
+        "accuracy, test set",
+        "multiply-adds",
+        "x as fast",
+    ):
         assert words in printed.out
 
 

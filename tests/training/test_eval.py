@@ -77,7 +77,7 @@ def test_eval_writes_pictures_into_the_run_and_prints_every_class(
     folder = digits.path / "eval" / "digits-test"
     assert {path.name for path in folder.iterdir()} == {"evaluation.json", "confusion.png", "confusion.svg"}
     printed = capsys.readouterr().out
-    assert "359 samples of digits" in printed
+    assert "359 samples of digits (test set): loss" in printed
     assert printed.count("%") == 11
 
 

@@ -298,7 +298,7 @@ def _change_total(trainer: Trainer, change: _NewTotal) -> None:
     """Give a run another number of epochs; what was trained so far is kept."""
     run, state, before = trainer.run, trainer.state, change.before
     if change.ended and state.position.epoch == 0:
-        raise UserError(f"{run.path} has no checkpoint to continue from; to start from its weights, set init to it")
+        raise UserError(f"{run.path} has no checkpoint to continue from; start a new run from its weights with init")
     state.restart_patience(before)
     if trainer.group.rank == 0:
         run.change_config(patience_from=state.patience_from)

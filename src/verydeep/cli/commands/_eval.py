@@ -75,7 +75,7 @@ def _evaluate(options: EvalOptions, run: Run) -> None:
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
-        _print(run, name, found, folder)
+        _print(run, name, part, found, folder)
 
 
 def _folder(name: str, split: str | None, source: str | None) -> str:
@@ -87,7 +87,8 @@ def _folder(name: str, split: str | None, source: str | None) -> str:
     return "-".join(word for word in words if word)
 
 
-def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
+def _print(run: Run, name: str, part: str | None, found: Confusion, folder: Path) -> None:
+    from verydeep.analysis import split_name
     from verydeep.cli._console import console, print_line
 
     if run.summary is None:
@@ -96,7 +97,7 @@ def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
     console.print(table)
     if len(table.columns) == 3:
         console.print(_mistakes_table(found))
-    what = f"{found.samples:,} samples of {name}"
+    what = f"{found.samples:,} samples of {name}" + (f" ({split_name(part)})" if part else "")
     print_line(f"{what}: loss {found.loss:.4g}, accuracy {found.accuracy:.2%}")
     print_line(f"evaluation.json, confusion.png and confusion.svg are in {folder}")
 

@@ -62,7 +62,7 @@ def _remove(options: RunsOptions) -> int:
     runs = {path: len(check_removable(path)) for path in dict.fromkeys(paths)}
     if not options.yes:
         if not sys.stdin.isatty():
-            raise UserError("--remove asks before it deletes; where it cannot ask, add --yes")
+            raise UserError("--remove asks for confirmation; without a terminal, add --yes")
         for path, count in runs.items():
             print(f"{path}{f' ({count} runs)' if count > 1 else ''}")
         if input("Delete with everything inside? [y/N] ").strip().lower() not in ("y", "yes"):

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 
 _DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
+_ACCURACIES = {
+    "accuracy": "training accuracy", "train_accuracy": "training accuracy",
+    "valid_accuracy": "validation accuracy", "test_accuracy": "test accuracy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -257,9 +261,9 @@ def _ending(run: Run) -> str:
     best = summary.best
     measured = {} if (line := best or summary.last) is None else line.to_dict()
     accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
-    shown = ", ".join(
-        f"{name.replace('valid_', 'validation_').replace('_', ' ')} {value:.2%}" for name, value in accuracies.items()
-    )
+    if "train_accuracy" in accuracies:  # measured after the epoch, so it says more than that of the batches
+        accuracies.pop("accuracy", None)
+    shown = ", ".join(f"{_ACCURACIES.get(name, name)} {value:.2%}" for name, value in accuracies.items())
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
     epochs = plural(summary.epochs, "epoch")
     return f"{summary.status} after {epochs}{kept}: {shown}; everything is in {run.path}"

@@ -35,7 +35,7 @@ def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
         context |= _routing(findings.routing, heat)
     if findings.lesions:
         charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
-        context["lesion_statements"] = sentences.about_lesions(observations(lesions=findings.lesions))
+        context["lesion_statements"] = sentences.about_lesions(findings.lesions)
     if findings.pairs:
         maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
         heat |= maps

@@ -106,7 +106,8 @@ def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
 
 def training_charts(metrics: Sequence[EpochMetrics]) -> dict[str, Chart]:
     """Draw loss and accuracy over epochs for every split that was evaluated."""
-    names = {"": "during the epoch", "train_": "training set", "valid_": "validation set", "test_": "test set"}
+    names = {"": "training, during the epoch"}
+    names |= {"train_": "training set", "valid_": "validation set", "test_": "test set"}
     lines = [line.to_dict() for line in metrics]
     epochs, charts = [line["epoch"] for line in lines], {}
     for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):

@@ -69,7 +69,7 @@ def _check_same_network(findings: Findings) -> None:
     if len(counts) > 1:
         listed = " and ".join(map(str, counts))
         raise UserError(
-            f"these results are from networks with different numbers of layers ({listed}); run verydeep analyze again"
+            f"these results are from networks with different numbers of layers ({listed}); analyse one network again"
         )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, Observations, split_name
+from verydeep.analysis import ClassRouting, DepthUsage, LesionStudy, Observations, observations, split_name
 
 _LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learned too little to say which layers they need
 
@@ -114,16 +114,22 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     ]
 
 
-def about_lesions(seen: Observations) -> list[Statement]:
+def about_lesions(lesions: LesionStudy) -> list[Statement]:
     """Describe what the paper's Figure 4 shows."""
+    seen = observations(lesions=lesions)
     assert seen.most_important is not None
-    worst = [str(layer + 1) for layer in seen.most_important]
-    listed = worst[0] if len(worst) == 1 else f"{', '.join(worst[:-1])} and {worst[-1]}"
+    assert seen.largest_rise is not None
+    worst = [str(layer + 1) for layer in seen.most_important if lesions.loss[layer] > lesions.baseline.loss]
+    if not worst:
+        found = "No single lesion raises the loss."
+    elif len(worst) == 1:
+        found = f"Closing layer {worst[0]} raises the loss most."
+    else:
+        found = f"Closing layers {', '.join(worst[:-1])} and {worst[-1]} raises the loss most, in this order."
+    if seen.largest_rise > 0:
+        found += f" A single closed layer raises the error by up to {seen.largest_rise:.2%}."
     return [
-        Statement(
-            f"Closing layers {listed} raises the loss most, in this order. A single closed layer raises the error by "
-            f"up to {seen.largest_rise:.2%}."
-        ),
+        Statement(found),
         Statement(
             f"{seen.idle_alone:.0%} of the layers cost at most 0.1% of accuracy when closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "
