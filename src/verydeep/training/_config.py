@@ -185,8 +185,8 @@ class TrainConfig:
         epochs: Number of passes over the training set.
         batch_size: Samples per update, over all processes together.
         seed: Determines initial weights, the order of samples, augmentation and dropout.
-        init: Start from the weights of this run or .safetensors file, as far as they have the same names and shapes; a
-            classifier for other classes starts fresh.
+        init: Start from the weights of this run or .safetensors file where names and shapes match; a classifier for
+            other classes starts fresh.
         label_smoothing: Fraction of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;

@@ -78,7 +78,7 @@ def _inside(name: str, folder: Path) -> Path:
     """The folder of a run that is named as in the list, or by its path; it must be inside the listed folder."""
     path = next((path for path in (folder / name, Path(name)) if path.exists()), folder / name)
     if folder.resolve() not in path.absolute().resolve().parents:
-        raise UserError(f"{path} is not inside {folder}; give the folder, too: verydeep runs FOLDER --remove {name}")
+        raise UserError(f"{path} is not inside {folder}; also give the folder: verydeep runs FOLDER --remove {name}")
     return path
 
 
