@@ -49,7 +49,7 @@ class AnalyzeOptions:
         flow     signals and gradients from layer to layer
         pairs    lesions of every pair of layers (slow)
 
-    Layers are counted from 1, as everywhere on the command line (in Python, from 0).
+    Layers are counted from 1 in tables, figures and reports, and from 0 in Python and JSON.
     """
 
     run: RunFolder
