@@ -347,7 +347,7 @@ def test_a_network_that_was_given_and_never_saved_cannot_go_on(run: Run, tmp_pat
 
     with pytest.raises((KeyboardInterrupt, Interrupted)):
         train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), progress=Stop())
-    with pytest.raises(UserError, match="before it saved the network it was given"):
+    with pytest.raises(UserError, match="was stopped before the model was saved"):
         resume(tmp_path / "stopped")
 
 

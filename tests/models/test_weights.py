@@ -163,7 +163,7 @@ def test_only_networks_are_saved_as_pretrained(tmp_path: Path) -> None:
         (lambda: Conv(16, stride=0), "stride of a Conv must be at least 1, got 0"),
         (lambda: Conv(16, padding=-1), "padding of a Conv must be at least 0"),
         (lambda: Pool(0), "size of a Pool must be at least 1"),
-        (lambda: Dropout(1.5), "at least 0 and below 1, got 1.5"),
+        (lambda: Dropout(1.5), "at least 0 and less than 1, got 1.5"),
         (lambda: Dense(10, pieces=0), "pieces of a Dense must be at least 1"),
     ],
 )

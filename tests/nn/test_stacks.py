@@ -127,7 +127,7 @@ def test_from_layers_refuses_what_is_no_stack() -> None:
         HighwayStack.from_layers([HighwayLinear(3), HighwayLinear(4)])
     with pytest.raises(UserError, match="at least one layer"):
         HighwayStack.from_layers([])
-    with pytest.raises(UserError, match="one activation"):
+    with pytest.raises(UserError, match="must have the same activation"):
         HighwayStack.from_layers([HighwayLinear(3, "relu"), HighwayLinear(3, "tanh")])
 
 

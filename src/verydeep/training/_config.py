@@ -199,7 +199,7 @@ class TrainConfig:
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses.
-        precision: `bfloat16` runs matrix multiplications in bfloat16 (autocast).
+        precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).
         compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass to save memory.
 
