@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
     cases = {
         "large.npz": "samples have shape (1, 9, 9), the training data has (1, 8, 8)",
         "classes.npz": "class '10' does not occur in the training data",
-        "flowers.csv": "is a table; the network was trained on samples (1, 8, 8)",
+        "flowers.csv": "is a table, but the network was trained on samples of shape (1, 8, 8)",
         "nothing.npz": "no such file or folder",
     }
     for name, message in cases.items():
