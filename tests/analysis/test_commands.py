@@ -77,7 +77,12 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     assert main(["analyze", str(run.path), "--pairs", "--sample", "3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    for words in ("The most important highway layers", "most biases decreased", "Depth usage:", "Idle when closed alone"):
+    for words in (
+        "The most important highway layers",
+        "most biases decreased",
+        "Depth usage:",
+        "Idle when closed alone",
+    ):
         assert words in printed.out
     found = load_findings(run.path / "analysis")
     assert found.gates is not None
