@@ -98,15 +98,16 @@ _BASE: Settings = {
     "evaluate_test": False,
 }
 _WORDS = (
-    "batches of 100, Nesterov momentum 0.9, one cycle with a warm-up of 0.2 to a learning rate of {lr}, weight decay "
-    "{decay}, bias rate x 2, no dropout, no label smoothing, no weight averaging, {augment}, gate bias -1"
+    "batches of 100, Nesterov momentum 0.9, one-cycle schedule (20 % warm-up) with a peak learning rate of {lr}, "
+    "weight decay {decay}, bias learning rate x 2, no dropout, no label smoothing, no weight averaging, {augment}, "
+    "gate bias -1"
 )
 _SHARED = [
     Variation(BASE, "the base"),
     Variation("linear", "linear decay to zero, no warm-up", {"schedule.warmup": 0.0}),
     *_each("batch_size", "batch", 50, 200),
     *_each("optim.momentum", "momentum", 0.95),
-    *_each("optim.bias_lr", "bias rate x", 1.0),
+    *_each("optim.bias_lr", "bias rate x", 1.0, description="bias learning rate x"),
     *_each("optim.classifier_decay", "classifier decay x", 10.0),
     *_each("model.dropout", "dropout x", 0.5, 1.0),
     *_each("label_smoothing", "label smoothing", 0.1),
@@ -124,7 +125,7 @@ MNIST = RecipeStudy(
     _BASE | {"data.validation": "paper", "optim.lr": 0.2, "optim.weight_decay": 0.0002, "data.augment.pad": 2},
     _WORDS.format(lr=0.2, decay=0.0002, augment="translation by up to 2 pixels"),
     "a short recipe needs a high learning rate, and a network without normalisation tolerates one only after a warm-up "
-    "and with clipped gradients. In so few epochs dropout and large batches cost more than they gain; rotating, "
+    "and with clipped gradients. In so few epochs, dropout and large batches cost more than they gain; rotating, "
     "scaling and shifting the images a little works better than dropout.",
     (
         *_SHARED,
@@ -160,7 +161,7 @@ CIFAR = RecipeStudy(
     _BASE | {"data.validation": 5000, "optim.lr": 0.1, "optim.weight_decay": 0.0005, "data.augment.pad": 4},
     _WORDS.format(lr=0.1, decay=0.0005, augment="translation by up to 4 pixels and mirroring"),
     "SGD fits too slowly, and neither its learning rate nor its batch size makes up for it. Muon at a learning rate of "
-    "0.015 and label smoothing on top of it gained about the same each; at half or twice that rate most of the "
+    "0.015 and label smoothing on top of it each gained about the same; at half or twice that rate, most of the "
     "gain is lost. A recipe that fits faster also memorises sooner: after 24 epochs a weight decay of 0.1 was better "
     "than 0.03; 0.01 was not tried at that length. The paper trains with SGD; the recipes that use Muon say so.",
     (
@@ -203,11 +204,11 @@ DEEP_CIFAR = RecipeStudy(
     _BASE
     | {"data.validation": 5000, "data.augment.pad": 4, "label_smoothing": 0.1}
     | {"optim.name": "muon", "optim.lr": 0.015, "optim.weight_decay": 0.1},
-    "the recipe of Highway A: batches of 100, Muon with Nesterov momentum 0.9, one cycle with a warm-up of 0.2 to a "
-    "learning rate of 0.015, decoupled weight decay 0.1, bias rate x 2, no dropout, label smoothing 0.1, translation "
-    "by up to 4 pixels and mirroring, gate bias -2",
+    "the recipe of Highway A: batches of 100, Muon with Nesterov momentum 0.9, one-cycle schedule (20 % warm-up) with "
+    "a peak learning rate of 0.015, decoupled weight decay 0.1, bias learning rate x 2, no dropout, label smoothing "
+    "0.1, translation by up to 4 pixels and mirroring, gate bias -2",
     "a few epochs show whether the learning rate suits a deeper and wider network; they say little about weight decay, "
-    "whose effect appears at the end of a long training.",
+    "whose effect appears at the end of a long run.",
     (
         Variation(BASE, "the base"),
         *_each("optim.lr", "learning rate", 0.0075, 0.03),

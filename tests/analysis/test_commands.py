@@ -77,7 +77,12 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     assert main(["analyze", str(run.path), "--pairs", "--sample", "3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    for words in ("The most important layers", "most biases decreased", "Depth usage:", "Idle when closed alone"):
+    for words in (
+        "The most important highway layers",
+        "most biases decreased",
+        "Depth usage:",
+        "Idle when closed alone",
+    ):
         assert words in printed.out
     found = load_findings(run.path / "analysis")
     assert found.gates is not None
@@ -151,7 +156,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
     assert "there is no run" in one_line("analyze", run.path, "--beside", tmp_path / "none")
     assert not (run.path / "analysis").exists()  # said before the work
     for wrong in ("much", "-1%", "100%", "nan", ""):
-        assert "give a share of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
+        assert "give a loss of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
     assert "--lr is for fine-tuning" in one_line("prune", run.path, "--lr", "0.1")
     assert "epochs must be at least 1" in one_line("prune", run.path, "--fine-tune", "0")
     assert "already exists" in one_line("prune", run.path, "--folder", run.path)
@@ -164,8 +169,8 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
 def test_networks_without_highways_and_splits_that_are_not_there(tmp_path: Path, one_line: Callable[..., str]) -> None:
     config = TrainConfig(**(vars(CONFIG) | {"model": ModelConfig("plain-mlp", 3, 6), "data": DataConfig("digits")}))
     plain = train(config, tmp_path / "plain")
-    assert "applies no highway layers" in one_line("analyze", plain.path)
-    assert "applies no highway layers" in one_line("prune", plain.path)
+    assert "uses no highway layers" in one_line("analyze", plain.path)
+    assert "uses no highway layers" in one_line("prune", plain.path)
     assert "without validation data" in one_line("analyze", plain.path, "--split", "valid")
     assert "must be train, valid or test, not 'tests'" in one_line("analyze", plain.path, "--split", "tests")
 
@@ -174,7 +179,7 @@ def test_modules_of_ones_own_are_for_python(tmp_path: Path, one_line: Callable[.
     y = torch.arange(40) % 2
     part = Split(torch.randn(40, 4), y)
     own = train(CONFIG, tmp_path / "own", model=nn.Linear(4, 2), dataset=Dataset("x", part, None, part, ("a", "b")))
-    assert "trained a module of your own" in one_line("analyze", own.path)
+    assert "was trained with your own module" in one_line("analyze", own.path)
 
 
 def test_data_given_in_python_must_be_named(trained: Run, tmp_path: Path, one_line: Callable[..., str]) -> None:
@@ -270,7 +275,14 @@ def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.
     assert main([*command, "--folder", str(tmp_path / "small")]) == 0
     printed = capsys.readouterr()
     assert "a fully connected network keeps at least one" in printed.err
-    for words in ("before", "highway layers", "accuracy, train", "accuracy, test", "multiply-adds", "x as fast"):
+    for words in (
+        "before",
+        "highway layers",
+        "accuracy, training set",
+        "accuracy, test set",
+        "multiply-adds",
+        "x as fast",
+    ):
         assert words in printed.out
 
 
@@ -340,7 +352,7 @@ def test_a_network_that_was_given_and_never_saved_cannot_go_on(run: Run, tmp_pat
 
     with pytest.raises((KeyboardInterrupt, Interrupted)):
         train(CONFIG, tmp_path / "stopped", model=prune(run.model, [1]), progress=Stop())
-    with pytest.raises(UserError, match="before it saved the network it was given"):
+    with pytest.raises(UserError, match="was stopped before the model was saved"):
         resume(tmp_path / "stopped")
 
 

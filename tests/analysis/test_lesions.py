@@ -155,7 +155,7 @@ def test_depth_usage_keeps_the_fewest_layers_within_the_tolerance() -> None:
     assert depth_usage(curve, 0.001).kept == (1, 3)
     assert depth_usage(curve, 0.4).kept == ()
     for wrong in (-0.1, 1.0, float("nan")):
-        with pytest.raises(UserError, match="tolerance must be a share"):
+        with pytest.raises(UserError, match="tolerance must be at least 0 and less than 1"):
             depth_usage(curve, wrong)
 
 
@@ -193,7 +193,7 @@ class Sequence(Shared):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (create_model("plain-mlp", depth=3, input_shape=(1, 6, 6)), "this MLP applies no highway layers"),
+        (create_model("plain-mlp", depth=3, input_shape=(1, 6, 6)), "this MLP uses no highway layers"),
         (
             Sequence(RecurrentHighway(36, 5, batch_first=True)),
             "except inside a RecurrentHighway, which cannot be analysed",

@@ -105,7 +105,7 @@ def test_a_fully_connected_network_keeps_the_layer_that_matters_most() -> None:
     [
         (mlp, [5], "there is no highway layer 5: layers are numbered 0 to 4"),
         (mlp, ["stack.9"], "unknown highway layer 'stack.9'; did you mean"),
-        (Own, [0], "must be given by name, such as"),
+        (Own, [0], "are given by name, such as"),
         (residual, ["blocks.2"], "changes the shape and cannot be removed from a ResidualNet"),
     ],
 )

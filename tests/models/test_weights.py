@@ -79,7 +79,7 @@ def test_weights_of_another_kind_of_number_are_refused(saved: Path) -> None:
     weights = load_file(saved / "model.safetensors")
     weights["input.bias"] = weights["input.bias"].long()
     save_file(weights, saved / "model.safetensors")
-    assert "input.bias holds int64" in refused(saved)
+    assert "input.bias has dtype int64" in refused(saved)
 
 
 def test_a_config_that_cannot_be_right_is_refused(saved: Path) -> None:
@@ -163,7 +163,7 @@ def test_only_networks_are_saved_as_pretrained(tmp_path: Path) -> None:
         (lambda: Conv(16, stride=0), "stride of a Conv must be at least 1, got 0"),
         (lambda: Conv(16, padding=-1), "padding of a Conv must be at least 0"),
         (lambda: Pool(0), "size of a Pool must be at least 1"),
-        (lambda: Dropout(1.5), "at least 0 and below 1, got 1.5"),
+        (lambda: Dropout(1.5), "at least 0 and less than 1, got 1.5"),
         (lambda: Dense(10, pieces=0), "pieces of a Dense must be at least 1"),
     ],
 )

@@ -123,11 +123,11 @@ def test_gradients_reach_the_first_of_1000_highway_layers_and_vanish_in_plain_on
 
 
 def test_from_layers_refuses_what_is_no_stack() -> None:
-    with pytest.raises(UserError, match=r"all of one width; got widths \[3, 4\]"):
+    with pytest.raises(UserError, match=r"all must have the same width; got widths \[3, 4\]"):
         HighwayStack.from_layers([HighwayLinear(3), HighwayLinear(4)])
     with pytest.raises(UserError, match="at least one layer"):
         HighwayStack.from_layers([])
-    with pytest.raises(UserError, match="one activation"):
+    with pytest.raises(UserError, match="must have the same activation"):
         HighwayStack.from_layers([HighwayLinear(3, "relu"), HighwayLinear(3, "tanh")])
 
 

@@ -31,14 +31,14 @@ def test_the_demo_trains_the_shipped_configurations(name: str) -> None:
 @pytest.mark.parametrize(
     ("plain", "highway", "said"),
     [
-        (2.3, 0.1, "The plain network is stuck at a blind guess (loss 2.30); the highway network learns."),
+        (2.3, 0.1, "The plain network is stuck at chance level (loss 2.30); the highway network learns."),
         (None, 0.1, "The plain network diverged; the highway network learns."),
-        (0.1, 2.31, "The highway network is stuck at a blind guess (loss 2.30); the plain network learns."),
+        (0.1, 2.31, "The highway network is stuck at chance level (loss 2.30); the plain network learns."),
         (0.3, 0.1, "Both networks learn, but the plain one's loss is still 3.0 times that of the highway one."),
         (0.1, 0.3, "Both networks learn, but the highway one's loss is still 3.0 times that of the plain one."),
         (0.1, 0.11, "Both networks learn, and neither is clearly ahead."),
-        (None, float("nan"), "Neither network learnt: the plain one diverged, the highway one diverged."),
-        (None, 2.3, "Neither network learnt: the plain one diverged, the highway one is stuck at a blind guess"),
+        (None, float("nan"), "Neither network learned: the plain one diverged, the highway one diverged."),
+        (None, 2.3, "Neither network learned: the plain one diverged, the highway one is stuck at chance level"),
     ],
 )
 def test_the_verdict_says_what_was_measured(plain: float | None, highway: float | None, said: str) -> None:

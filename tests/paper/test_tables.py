@@ -155,7 +155,7 @@ def test_a_row_of_other_settings_is_left_alone_and_the_others_are_trained(
     for minutes in ([], ["--minutes", "0"]):
         assert main(["reproduce", "table2", *arguments, *minutes]) == 0
         said = capsys.readouterr().out
-        assert f"left alone: {file} was measured with other settings" in said
+        assert f"skipped: {file} was measured with other settings" in said
         assert "nothing left" in said
     assert main(["reproduce", "table2", "--quick", "--only", "highway-a", "--results", str(tmp_path)]) == 2
     assert "was measured with other settings" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from verydeep.analysis import Findings
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.report import write_report
-from verydeep.report.html._sentences import answer
+from verydeep.report.html._sentences import about_lesions, answer
 from verydeep.training import Run, TrainConfig
 
 from . import _made_up as made_up
@@ -81,16 +81,28 @@ def test_a_network_that_needs_no_highway_layer_is_told_so() -> None:
     assert answer(needless, "digits").startswith("For digits, this network needs none of its 6 highway layers.")
 
 
-def test_a_network_that_learnt_nothing_is_not_called_shallow(trained: Run, page: Path) -> None:
+def test_lesions_that_lower_the_loss_are_not_said_to_raise_it() -> None:
+    found = made_up.lesions()
+    harmless = replace(found, loss=np.full(made_up.DEPTH, 0.04), error=np.full(made_up.DEPTH, 0.01))
+    assert about_lesions(harmless)[0].found == "No single lesion raises the loss."
+    one = replace(harmless, loss=np.array([0.06] + [0.04] * (made_up.DEPTH - 1)))
+    assert about_lesions(one)[0].found == "Closing layer 1 raises the loss most."
+    assert about_lesions(found)[0].found.startswith(
+        "Closing layers 1, 2, 3, 4 and 5 raises the loss most, in this order."
+    )
+
+
+def test_a_network_that_learned_nothing_is_not_called_shallow(trained: Run, page: Path) -> None:
     hopeless = made_up.usage()
     greedy = replace(hopeless.greedy, error=np.full(made_up.DEPTH + 1, 0.74))
     idle = replace(hopeless, greedy=greedy, kept=(), idle=greedy.order)
     write_report(trained, page, replace(made_up.findings(), usage=idle))  # a quarter are right by chance
-    assert "learnt next to nothing: its accuracy on the training set is 26.0%" in read(page).text
+    assert "barely better than always predicting the most frequent class: its accuracy" in read(page).text
+    assert "on the training set is 26.0% against 25.0%" in read(page).text
 
 
 def test_results_of_different_networks_are_refused(trained: Run, page: Path) -> None:
-    with pytest.raises(UserError, match="networks with 6 and 9 layers"):
+    with pytest.raises(UserError, match=r"different numbers of layers \(6 and 9\)"):
         write_report(trained, page, replace(made_up.findings(), lesions=made_up.lesions(9)))
     assert not page.exists()
 

@@ -60,7 +60,7 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
     values = [f"{record.value:.2%}" for record in best]
     assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
     assert printed.count("finished") == 3
-    assert "5 of 5 trials ended" in printed
+    assert "5 of 5 trials done" in printed
     assert "importance (uncertain after only 5 trials): " in printed
     rows = list(csv.DictReader((searched / "show" / "trials.csv").read_text().splitlines()))
     found = json.loads((searched / "show" / "trials.json").read_text())
@@ -374,7 +374,7 @@ def test_workers_from_other_folders_share_a_servers_study(
     assert [record.status for record in found] == ["finished"] * 3
     assert [Path(record.run).parts[-4] for record in found] == ["a", "b", "b"]
     assert main(["search", "show", str(second)]) == 0
-    assert "3 of 3 trials ended" in capsys.readouterr().out
+    assert "3 of 3 trials done" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -141,8 +141,19 @@ def test_the_last_line_says_which_epoch_is_kept(file: Path, tmp_path: Path, caps
     first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
     (run / "summary.json").write_text(json.dumps(summary | {"best": first}))
     assert main(["train", "--resume", str(run)]) == 0
-    wanted = f"finished after 2 epochs, the best after 1: accuracy {first['accuracy']:.2%}"
+    wanted = f"finished after 2 epochs, the best after 1: training accuracy {first['accuracy']:.2%}"
     assert capsys.readouterr().out.splitlines()[1].startswith(wanted)
+
+
+def test_the_training_accuracy_is_that_after_the_epoch_if_it_was_measured(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(["train", str(file), "--folder", str(run), "--evaluate-train"]) == 0
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    ending = capsys.readouterr().out.splitlines()[-1]
+    assert f"epochs: training accuracy {last['train_accuracy']:.2%}, " in ending
+    assert ending.count("training accuracy") == 1
 
 
 def test_runs_are_numbered_unless_named(

@@ -137,7 +137,7 @@ def test_a_study_describes_and_draws_itself(tmp_path: Path, monkeypatch: pytest.
     assert pictures(study._repr_html_()) == 0
     assert work(study, "some<b>study")
     page = study._repr_html_()
-    assert "some&lt;b&gt;study: 1 of 1 trials finished, 0 in training; best: trial 0 with loss " in page
+    assert "some&lt;b&gt;study: 1 of 1 trials done, 0 in training; best: trial 0 with loss " in page
     assert pictures(page) == 1
     assert len(study.plot().axes) == 1
 

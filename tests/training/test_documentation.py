@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from verydeep.config import from_dict
-from verydeep.training import TrainConfig
+from verydeep.config import find_config, from_dict
+from verydeep.training import TrainConfig, read_config
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "training.md").read_text()
@@ -23,12 +23,15 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
 
 
-def test_the_guides_configuration_is_one() -> None:
-    (toml,) = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)
-    assert from_dict(TrainConfig, tomllib.loads(toml)).model.depth == 50
+def test_the_guides_configurations_can_be_read(tmp_path: Path) -> None:
+    first, extending = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)
+    assert from_dict(TrainConfig, tomllib.loads(first)).model.depth == 50
+    (tmp_path / "mine.toml").write_text(extending)
+    config = read_config(tmp_path / "mine.toml")
+    assert (config.model.depth, config.optim.lr, config.epochs) == (50, 0.1, 20)
 
 
 def test_the_guide_names_configurations_that_exist() -> None:
-    named = set(re.findall(r"configs/[\w-]+\.toml", GUIDE))
-    assert named
-    assert all((ROOT / name).exists() for name in named)
+    named = set(re.findall(r"verydeep train ([a-z0-9][a-z0-9/-]*)(?![\w.-])", GUIDE)) - {"photos"}
+    assert {"highway50-mnist", "fast/highway-a", "nin"} <= named
+    assert all(find_config(name).exists() for name in named)

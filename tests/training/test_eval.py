@@ -77,7 +77,7 @@ def test_eval_writes_pictures_into_the_run_and_prints_every_class(
     folder = digits.path / "eval" / "digits-test"
     assert {path.name for path in folder.iterdir()} == {"evaluation.json", "confusion.png", "confusion.svg"}
     printed = capsys.readouterr().out
-    assert "359 samples of digits" in printed
+    assert "359 samples of digits (test set): loss" in printed
     assert printed.count("%") == 11
 
 
@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
     cases = {
         "large.npz": "samples have shape (1, 9, 9), the training data has (1, 8, 8)",
         "classes.npz": "class '10' does not occur in the training data",
-        "flowers.csv": "is a table; the network was trained on samples (1, 8, 8)",
+        "flowers.csv": "is a table, but the network was trained on samples of shape (1, 8, 8)",
         "nothing.npz": "no such file or folder",
     }
     for name, message in cases.items():

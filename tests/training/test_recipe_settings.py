@@ -33,7 +33,7 @@ def test_dropout_is_a_factor_on_the_networks_own_rates(factor: float) -> None:
 
 @pytest.mark.parametrize("factor", [2.0, -0.1, math.inf])
 def test_rates_that_cannot_be_are_refused(factor: float) -> None:
-    with pytest.raises(UserError, match="factor on the network's own rates"):
+    with pytest.raises(UserError, match="multiplies the network's dropout rates"):
         create_model("highway-mnist-16", dropout=factor)
 
 

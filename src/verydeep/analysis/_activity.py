@@ -29,12 +29,12 @@ class LayerActivity:
     y: Tensor
 
     def sample(self, index: int) -> "LayerActivity":
-        """A single sample of the batch, in memory of its own."""
+        """A single sample of the batch, in its own memory."""
         return LayerActivity(self.x[index].clone(), self.t[index].clone(), self.y[index].clone())
 
 
 class Recorder(ForwardMode):
-    """Records the activity of every layer; `layers` has one entry per layer, in the order of the data."""
+    """Records the activity of every layer; `layers` has one entry per layer, in forward order."""
 
     def __init__(self, samples: int) -> None:
         super().__init__()
@@ -108,5 +108,5 @@ class Moments:
 
 
 def to_array(values: Tensor) -> Array:
-    """A float64 array with memory of its own."""
+    """A float64 array with its own memory."""
     return np.array(values.detach().cpu().numpy(), dtype=np.float64)

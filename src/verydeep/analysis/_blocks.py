@@ -30,7 +30,7 @@ class LayerGroup:
         name: The module's name in the model.
         module: The module.
         forward: Its forward method before the model was instrumented.
-        first: The number of its first layer, in the order in which data reaches the layers.
+        first: The number of its first layer, in forward order.
     """
 
     name: str
@@ -147,7 +147,7 @@ class InstrumentedModel:
         if not reached:
             recurrent = any(isinstance(module, RecurrentHighway) for module in self.model.modules())
             why = " except inside a RecurrentHighway, which cannot be analysed" if recurrent else ""
-            raise UserError(f"this {type(self.model).__name__} applies no highway layers{why}")
+            raise UserError(f"the forward pass of this {type(self.model).__name__} uses no highway layers{why}")
         numbered: list[LayerGroup] = []
         for group in reached:
             first = numbered[-1].first + numbered[-1].depth if numbered else 0

@@ -34,7 +34,7 @@ class ModelAndData:
     Attributes:
         model: The model.
         data: The data.
-        batch_size: Samples per batch of a split; other data has batches of its own.
+        batch_size: Samples per batch of a split; other data has its own batches.
     """
 
     model: InstrumentedModel

@@ -79,7 +79,7 @@ class _LayerStatistics:
         self.shut = self.shut + (t < SHUT).sum(0).cpu()
 
     def columns(self) -> tuple[Array, Array, Array, Array]:
-        """Mean, variance, share of open and share of shut gates, each `(block,)`."""
+        """Mean, variance, fraction of open and of nearly closed gates, each `(block,)`."""
         open_, shut = (to_array(counts / self.gates.count[0]) for counts in (self.open, self.shut))
         return to_array(self.gates.mean[0]), to_array(self.gates.variance[0]), open_, shut
 

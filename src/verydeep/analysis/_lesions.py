@@ -97,7 +97,7 @@ class LesionScores:
         baseline: Without a candidate closed.
         samples: How many samples were measured.
         loss: Mean loss with each candidate closed, `(candidate,)`.
-        error: Share of wrong predictions with each candidate closed, `(candidate,)`.
+        error: Fraction of wrong predictions with each candidate closed, `(candidate,)`.
     """
 
     baseline: Score

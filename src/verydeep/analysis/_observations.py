@@ -8,7 +8,7 @@ import numpy as np
 from verydeep.analysis._results import OPEN, SHUT, Array, DepthUsage, GateStatistics, LesionStudy, PerLayer
 
 IDLE = 0.001  # a layer is idle if closing it costs at most this much accuracy
-_STRIPES = 0.9  # block outputs look like stripes after the layers that make this share of all change
+_STRIPES = 0.9  # block outputs look like stripes after the layers that make this fraction of all change
 
 
 @dataclass(frozen=True)
@@ -16,21 +16,21 @@ class Observations:
     """The paper's observations (Section 4) with the numbers of one network; None means unknown.
 
     Attributes:
-        biases_fell: Share of gate biases that training made more negative ("most biases decreased further").
+        biases_fell: Fraction of gate biases that training made more negative ("most biases decreased further").
         bias_with_depth: Correlation of the biases with depth ("the biases increase with depth").
         activity_with_depth: Correlation of the mean gates with depth.
         activity_with_bias: Correlation of the mean gates with their biases ("inversely correlated").
-        active_on_average: Share of gates whose mean over all samples is at least 0.05.
-        active_per_sample: Share of gates that are at least 0.05 for a single sample, averaged over all samples.
+        active_on_average: Fraction of gates whose mean over all samples is at least 0.05.
+        active_per_sample: Fraction of gates that are at least 0.05 for a single sample, averaged over all samples.
         active_in_sample: The same for the one sample that the figure shows ("very sparse").
-        open_on_average: Share of gates whose mean is above 0.5.
-        open_per_sample: Share of gates above 0.5 for a single sample, averaged over all samples.
+        open_on_average: Fraction of gates whose mean is above 0.5.
+        open_per_sample: Fraction of gates above 0.5 for a single sample, averaged over all samples.
         stripes_begin: The number of layers that make 90 % of all change of block outputs ("early layers").
-        idle_alone: Share of layers that cost at most 0.1 % of accuracy when closed alone.
+        idle_alone: Fraction of layers that cost at most 0.1 % of accuracy when closed alone.
         most_important: The five layers that cost the most loss when closed alone, most important first.
-        largest_rise: The largest rise of the error by closing one layer, as a share.
+        largest_rise: The largest rise of the error by closing one layer, as a fraction.
         layers_used: Layers kept on the greedy curve within its tolerance.
-        idle_together: Share of layers that can be closed together within the tolerance.
+        idle_together: Fraction of layers that can be closed together within the tolerance.
     """
 
     biases_fell: float | None = None

@@ -126,7 +126,7 @@ def _name(model: nn.Module, layer: int | str, names: list[str]) -> str:
     if isinstance(layer, str):
         return layer
     if not isinstance(model, Network):
-        raise UserError(f"layers of your own module must be given by name, such as {names[:1]}, not {layer}")
+        raise UserError(f"layers of your own module are given by name, such as {names[:1]}; got {layer}")
     if not 0 <= layer < len(names):
         raise UserError(f"there is no highway layer {layer}: layers are numbered 0 to {len(names) - 1}")
     return names[layer]

@@ -1,7 +1,7 @@
 """The results of the analyses: small dataclasses that are computed once, then saved, drawn and shown in reports.
 
 `PerLayer` tuples hold one array per highway layer, because the stages of a convolutional network differ in width.
-`layers` has the names of the layers in the order in which data reaches them; a layer's number is its index in it,
+`layers` has the names of the layers in forward order; a layer's number is its index in it,
 counted from 0.
 """
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 PerLayer = tuple[Array, ...]
 
 OPEN = 0.5  # a transform gate above this value is open
-SHUT = 0.05  # a transform gate below this value is nearly shut, and otherwise active
+SHUT = 0.05  # a transform gate below this value is nearly closed, and otherwise active
 NOISE = 3  # a difference within this many standard errors may be noise
 _MOST_IMPORTANT = 5  # layers in a table
 
@@ -27,7 +27,7 @@ class Score:
 
     Attributes:
         loss: Mean cross-entropy.
-        error: Share of wrong predictions.
+        error: Fraction of wrong predictions.
 
     Example:
         >>> from verydeep.analysis import Score
@@ -40,7 +40,7 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct predictions."""
+        """Fraction of correct predictions."""
         return 1 - self.error
 
 
@@ -51,14 +51,14 @@ class GateStatistics(Displayed):
     Layers are counted from 0. Statistics of feature maps are over positions, too.
 
     Attributes:
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         samples: The number of samples.
         bias: Per layer, the gate biases, `(block,)`; NaN if the gate is a module without one.
         initial_bias: Per layer, their values before training, `(block,)`; NaN if unknown.
         mean: Per layer, the mean gate outputs over all samples, `(block,)`.
         variance: Per layer, their variances, `(block,)`.
-        open_share: Per layer, the share of samples whose gate is above 0.5, `(block,)`.
-        shut_share: Per layer, the share of samples whose gate is below 0.05, `(block,)`.
+        open_share: Per layer, the fraction of samples whose gate is above 0.5, `(block,)`.
+        shut_share: Per layer, the fraction of samples whose gate is below 0.05, `(block,)`.
         sample: The index of the sample that the next two attributes show.
         sample_gates: Per layer, the gates of that sample, `(block,)`, or `(block, height, width)` for feature maps.
         sample_outputs: The block outputs of that sample, shaped like `sample_gates`.
@@ -117,7 +117,7 @@ class ClassRouting(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         classes: The names of the classes.
         counts: Samples per class, `(class,)`.
         mean: Per layer, the mean gates over all samples, `(block,)`.
@@ -156,7 +156,7 @@ class ClassRouting(Displayed):
 
     @property
     def significant(self) -> float:
-        """Share of significant differences among those whose standard error is known."""
+        """Fraction of significant differences among those whose standard error is known."""
         pairs = zip(self.difference, self.standard_error, strict=True)
         known = np.concatenate([is_significant(d, e)[np.isfinite(e)] for d, e in pairs])
         return float(known.mean()) if known.size else 0.0
@@ -192,12 +192,12 @@ class LesionStudy(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
         loss: The mean cross-entropy with each layer closed, `(layer,)`.
-        error: The share of wrong predictions with each layer closed, `(layer,)`.
+        error: The fraction of wrong predictions with each layer closed, `(layer,)`.
 
     Example:
         >>> from verydeep.analysis import lesion_study
@@ -244,12 +244,12 @@ class PairLesion(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
         loss: The mean cross-entropy with two layers closed, `(layer, layer)`; the diagonal closes one layer.
-        error: The share of wrong predictions, likewise.
+        error: The fraction of wrong predictions, likewise.
 
     Example:
         >>> from verydeep.analysis import pair_lesions
@@ -296,12 +296,12 @@ class GreedyLesion(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         order: The layers in the order in which they were closed.
         loss: The mean cross-entropy after closing 0, 1, ... layers of `order`, `(closed + 1,)`.
-        error: The share of wrong predictions, likewise.
+        error: The fraction of wrong predictions, likewise.
 
     Example:
         >>> from verydeep.analysis import greedy_lesions
@@ -347,7 +347,7 @@ class DepthUsage(Displayed):
 
     Attributes:
         greedy: The greedy curve.
-        tolerance: The largest loss of accuracy allowed, as a share: 0.001 is 0.1 %.
+        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %.
         kept: The layers that are used.
         idle: The other layers, in the order in which they were closed.
 
@@ -397,9 +397,9 @@ class SignalFlow(Displayed):
 
     Attributes:
         name: The name of the network and the moment, for example "highway, trained".
-        layers: The names of the layers, in the order in which data reaches them.
+        layers: The names of the layers, in forward order.
         activation: The root mean square of each layer's output, `(layer,)`.
-        gradient: The root mean square of the gradient of the loss by each layer's output, `(layer,)`.
+        gradient: The root mean square of the gradient of the loss with respect to each layer's output, `(layer,)`.
 
     Example:
         >>> from verydeep.analysis import signal_flow
@@ -445,9 +445,9 @@ class PruneReport(Displayed):
     Attributes:
         kept: The layers that were kept.
         removed: The layers that were removed.
-        layers: The names of the highway layers, in the order in which data reaches them.
+        layers: The names of the highway layers, in forward order.
         split: What the data is called on which the layers were selected.
-        tolerance: The largest loss of accuracy allowed, as a share.
+        tolerance: The largest loss of accuracy allowed, as a fraction.
         chosen: The scores before and after, on `split`.
         test: The scores before and after, on the test set.
         tuned: The test score after fine-tuning.

@@ -23,7 +23,7 @@ _PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 @cpu_settings()
 def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress | None = None) -> SignalFlow:
-    """Measure the root mean square of each layer's output, and of the gradient of each sample's loss by it.
+    """Measure the root mean square of each layer's output, and of a sample's loss gradient with respect to it.
 
     The layers are highway layers and the layers of plain stacks or, in a model that has neither, all linear maps and
     convolutions. A few hundred samples are enough.

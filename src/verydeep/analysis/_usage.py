@@ -36,9 +36,9 @@ def greedy_lesions(
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         layers: Which layers may be closed; by default, all.
-        choosing: How many samples the order is selected on: random ones of a split, the first ones of other data. None
-            takes all.
-        group: How many layers are closed after each comparison; larger groups are faster and less careful.
+        choosing: The number of samples on which the order is selected: random ones of a split, the first ones of other
+            data. None uses all.
+        group: How many layers are closed after each comparison; larger groups are faster but less exact.
         progress: Called with the fraction of the work that is done.
 
     Returns:
@@ -51,7 +51,7 @@ def greedy_lesions(
         >>> data = load_dataset("digits")
         >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
         >>> greedy = greedy_lesions(model, data.test, "test")
-        >>> greedy.error.shape  # of the whole network, and with one, two and three layers closed
+        >>> greedy.error.shape  # of the full network, and with one, two and three layers closed
         (4,)
     """
     if group < 1:
@@ -70,7 +70,7 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
 
     Args:
         greedy: The curve.
-        tolerance: How much accuracy may be lost, as a share: 0.001 is 0.1 %.
+        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %.
 
     Returns:
         The layers that are kept, and the idle ones.
@@ -86,7 +86,7 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
         <DepthUsage: ... of 3 layers used within 0.10% accuracy on 359 samples of the test set; ...>
     """
     if not 0 <= tolerance < 1:
-        raise UserError(f"tolerance must be a share from 0 to below 1, such as 0.001 for 0.1 %; got {tolerance}")
+        raise UserError(f"tolerance must be at least 0 and less than 1, such as 0.001 for 0.1 %; got {tolerance}")
     within = greedy.error <= greedy.error[0] + tolerance + 1e-9  # errors are counts, but their quotients are rounded
     closed = int(np.flatnonzero(within).max())
     idle = greedy.order[:closed]
@@ -123,5 +123,5 @@ def _curve(subject: ModelAndData, order: tuple[int, ...], split: str, progress: 
 
 
 def _choosing_done(closed: int, count: int) -> float:
-    """The share of choosing that is done: comparisons get cheaper with every closed layer."""
+    """The fraction of the selection that is done: comparisons get cheaper with every closed layer."""
     return 1 - (1 - min(closed / count, 1)) ** 3

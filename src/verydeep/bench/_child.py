@@ -55,7 +55,7 @@ def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) ->
     losses = {name: torch.tensor(values) for name, values in result["losses"].items()}
     wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
     if wrong:
-        return result | {"refused": f"{', '.join(wrong)}: the loss after the same steps is not that of eager PyTorch"}
+        return result | {"refused": f"{', '.join(wrong)}: the loss differs from eager PyTorch's after the same steps"}
     steps = {name: _step(one, size, batches) for name, one in competitors.items()}
     return result | {"times": measure(steps, seconds, rounds)}
 

@@ -14,7 +14,7 @@ Results = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class BenchRow:
-    """A comparison, as text: our time, the ratios of the others to it, and our share of the machine's peak."""
+    """A comparison, as text: our time, the ratios of the others to it, and our fraction of the machine's peak."""
 
     comparison: str
     ours: str

@@ -126,6 +126,6 @@ def _is_done(path: Path, task: BenchTask) -> bool:
     """Whether there is a result of this task, this machine and these versions."""
     if not path.exists():
         return False
-    before, now = read_json(path, "remove it, and it is measured again").get("environment", {}), _environment(task)
+    before, now = read_json(path, "delete it to measure again").get("environment", {}), _environment(task)
     names = ("verydeep", "torch", "jax", "python", "processor", "git", "asked")
     return all(before.get(name) == now[name] for name in names)

@@ -56,7 +56,7 @@ class BenchTask:
         name: Name of the result's file.
         threads: Number of cores of the process.
         message: What to measure, sent to the measuring process.
-        fresh_process: Whether it needs a process of its own, because it measures memory or a first call.
+        fresh_process: Whether it needs its own process, because it measures memory or a first call.
         kernel_cache: Whether kernels compiled by an earlier process are available; None uses the user's cache.
 
     Example:

@@ -49,7 +49,7 @@ Start with verydeep demo, or with your own table: verydeep train FILE.csv
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for an error that the user can fix."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # paths that are not valid text are printed as they are
+        sys.stdout.reconfigure(errors="surrogateescape")  # paths that are not valid text are printed unchanged
     warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: note: {redact_text(str(message))}\n"
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

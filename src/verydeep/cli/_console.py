@@ -27,7 +27,7 @@ console = _Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS"
 
 
 def print_line(text: str) -> None:
-    """Print text as it is: no markup, no highlighting, and paths unbroken."""
+    """Print text unchanged: no markup, no highlighting, and paths unbroken."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 

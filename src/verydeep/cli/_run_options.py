@@ -43,7 +43,7 @@ def find_run(path: Path) -> Path:
     folder = path.parent if path.parent != Path() else Path("runs")
     names = [str(folder / run.name) for run in list_runs(folder)] if folder.is_dir() else []
     near = get_close_matches(str(folder / path.name), names, n=1)
-    hint = f"did you mean {near[0]}?" if near else "verydeep runs lists the runs that there are"
+    hint = f"did you mean {near[0]}?" if near else "verydeep runs lists all runs"
     raise UserError(f"there is no run {path}; {hint}")
 
 
@@ -80,14 +80,16 @@ def read_samples(run: Run, source: str | None, split: str, root: Path | None) ->
 
 
 def parse_tolerance(text: str) -> float:
-    """Parse a share of accuracy, written as 0.1% or 0.001."""
+    """Parse a loss of accuracy, written as 0.1% or 0.001."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         value = float(number) / (100 if percent else 1)
     except ValueError:
         value = math.nan
     if not 0 <= value < 1:
-        raise UserError(f"--tolerance {text}: give a share of accuracy such as 0.1% or 0.001, from 0 to below 100%")
+        raise UserError(
+            f"--tolerance {text}: give a loss of accuracy such as 0.1% or 0.001, at least 0 and less than 100%"
+        )
     return value
 
 

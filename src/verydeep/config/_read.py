@@ -69,7 +69,7 @@ def _shipped(name: str | Path) -> Path | None:
 
 
 def _near(name: str | Path, folder: Path = Path()) -> str:
-    """A hint at the configuration that was probably meant: a file beside the missing one, or one that we ship."""
+    """A hint at the configuration that was probably meant: a file next to the missing one, or one that we ship."""
     path = Path(name)
     beside = {file.name: str(path.with_name(file.name)) for file in (folder / path).parent.glob("*.toml")}
     shipped = {known: known for known in list_configs()}

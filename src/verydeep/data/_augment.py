@@ -20,13 +20,13 @@ if TYPE_CHECKING:  # settings are read without torch
 
 @dataclass(frozen=True)
 class Augment:
-    """How training images are augmented; by default not at all.
+    """How training images are augmented; none by default.
 
     Attributes:
         pad: Zeros added on each side before a random crop of the original size; the paper's CIFAR networks use 8.
         mirror: Mirror images left to right with probability 1/2.
         rotate: The largest random rotation about the centre, in degrees, in either direction.
-        scale: The largest random change of size: 0.1 is from 0.9 to 1.1 times the size.
+        scale: The largest random change in scale: 0.1 means 0.9 to 1.1 times the size.
 
     Example:
         >>> from verydeep.data import Augment, Batches, load_dataset
@@ -48,7 +48,7 @@ class Augment:
         if not 0 <= self.rotate <= 180:
             raise UserError(f"data.augment.rotate must be from 0 to 180 degrees, got {self.rotate:g}")
         if not 0 <= self.scale < 1:
-            raise UserError(f"data.augment.scale must be from 0 to below 1, got {self.scale:g}")
+            raise UserError(f"data.augment.scale must be at least 0 and less than 1, got {self.scale:g}")
 
     def __bool__(self) -> bool:
         return self.pad > 0 or self.mirror or self._rotates_or_scales

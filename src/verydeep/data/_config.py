@@ -18,22 +18,22 @@ class DataConfig:
     Attributes:
         source: The name of a known dataset (`mnist`, ...) or the path of a file or folder.
         target: The column of a table that holds the classes; by default, the one called target, label, class or y.
-        test: Number or share (0.2) of samples held out for testing; by default, the test split that comes with the
-            data, or a fifth.
-        validation: Number or share (0.1) of training samples held out for validation, or `"paper"` for the paper's
-            10,000; by default, none.
+        test: Samples held out for testing: a number, or a fraction such as 0.2; by default, the test split that comes
+            with the data, or a fifth.
+        validation: Training samples held out for validation: a number, a fraction such as 0.1, or `"paper"` for the
+            paper's 10,000; by default, none.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
-        seed: The seed of every random split.
+        seed: Seed of the random splits.
         preprocess: How values are prepared. `"paper"`: grey images / 256, colour images with normalised contrast minus
             the mean of each pixel, table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and
             `"standardise"` select one of these; `"none"` leaves the values unchanged.
         augment: Augmentation of the training images.
         image_size: Resize the images of a folder to this height and width; by default, all must have the same size.
-        channels: 1 for grey or 3 for colour images of a folder; by default, grey if all images are.
-        categorical: Columns of a table that are categorical although they look like numbers.
-        ignore: Columns of a table that are left out.
-        delimiter: The character between the cells of a CSV file.
+        channels: Convert the images of a folder to 1 (grey) or 3 (colour) channels; by default, grey if all images are.
+        categorical: Table columns to treat as categories although they look like numbers.
+        ignore: Table columns to leave out.
+        delimiter: The column separator of CSV files.
 
     Example:
         >>> from verydeep.data import DataConfig, load_dataset
@@ -75,6 +75,6 @@ class DataConfig:
 
 def _check_amount(name: str, amount: int | float | str | None) -> None:
     if isinstance(amount, float) and not 0 < amount < 1:
-        raise UserError(f"data.{name} = {amount} is not a share; give one between 0 and 1, or a number of samples")
+        raise UserError(f"data.{name} = {amount} must be a fraction between 0 and 1, or a whole number of samples")
     if isinstance(amount, int) and amount < 1:
         raise UserError(f"data.{name} must be 1 sample or more, got {amount}; leave it out to hold out none")

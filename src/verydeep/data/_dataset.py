@@ -22,7 +22,7 @@ class Split:
         x: Samples along the first axis; images are `(n, channels, height, width)`.
         y: Class numbers, int64, `(n,)`.
         prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
-        whole: Whether these are all samples of data without splits.
+        whole: Whether the data has no splits, so that these are all of its samples.
 
     Example:
         >>> import torch

@@ -69,7 +69,7 @@ def load_dataset(
 def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, root: str | Path | None = None) -> Split:
     """Load one split of other data for a trained network: prepared as its training data, classes matched by name.
 
-    Data without splits is used as a whole.
+    Data without splits is used in full.
 
     Args:
         inputs: What the network expects.
@@ -162,7 +162,9 @@ def _known_split(inputs: Inputs, name: str, split: str, root: str | Path | None)
 def _own_split(inputs: Inputs, raw: RawSplit, source: str) -> Split:
     if isinstance(raw.x, Table):
         if isinstance(inputs.preparation, ArrayPreparation):
-            raise UserError(f"{source}: is a table; the network was trained on samples {inputs.preparation.shape}")
+            raise UserError(
+                f"{source}: is a table, but the network was trained on samples of shape {inputs.preparation.shape}"
+            )
         return Split(inputs.preparation(raw.x), class_numbers(raw, inputs.classes))
     preparation = _array_preparation(inputs, raw.x, source)
     y = class_numbers(raw, inputs.classes)

@@ -1,6 +1,6 @@
 """Bridges to other tools, each behind an optional dependency (an extra).
 
-`export_onnx` takes a network and writes it as an ONNX file, after checking that ONNX Runtime gives the same answers.
+`export_onnx` takes a network and writes it as an ONNX file, after checking that ONNX Runtime gives the same outputs.
 """
 
 from typing import TYPE_CHECKING

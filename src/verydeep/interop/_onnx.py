@@ -1,4 +1,4 @@
-"""Export to ONNX, for programs without PyTorch; a file is written only if it gives the same answers."""
+"""Export to ONNX, for programs without PyTorch; a file is written only if it gives the same outputs."""
 
 import logging
 import warnings
@@ -44,7 +44,7 @@ class OnnxCheck:
 
 
 def export_onnx(model: Network, x: Tensor, path: str | Path, metadata: Mapping[str, str] | None = None) -> OnnxCheck:
-    """Write a network as an ONNX file, if ONNX Runtime gives the same answers as PyTorch.
+    """Write a network as an ONNX file, if ONNX Runtime gives the same outputs as PyTorch.
 
     The file has the input `x` and the output `logits`, for batches of any size. Needs the extra `verydeep[onnx]`.
 
@@ -58,7 +58,7 @@ def export_onnx(model: Network, x: Tensor, path: str | Path, metadata: Mapping[s
         How the exported network compares with the original.
 
     Raises:
-        UserError: A package is missing, or the answers differ by more than 1e-5.
+        UserError: A package is missing, or the outputs differ by more than 1e-5.
 
     Example:
         >>> import torch

@@ -32,7 +32,7 @@ class Card:
     overrides: dict[str, Any] = field(default_factory=dict)
 
 
-_HEAD_A = "the layout: the simplest that has the published number of parameters; dropout as in the 19-layer network"
+_HEAD_A = "the layout (the simplest one with the published number of parameters); dropout as in the 19-layer network"
 _FITNET = "two pieces also in the fully connected layer, which gives the published count; dropout as in the highways"
 
 CARDS = (
@@ -56,7 +56,7 @@ CARDS = (
         "cifar10",
         "Srivastava 2025",
         "93.96",
-        "a 16-map stem and learnt projections where the width changes, which give the published number of parameters; "
+        "a 16-map stem and learned projections where the width changes, which give the published number of parameters; "
         "a rectifier on the block state",
     ),
 )
@@ -90,7 +90,7 @@ class ModelInfo(Card):
 
 
 def list_models() -> list[ModelInfo]:
-    """Every named network with the variants that the paper names, in the order of the paper.
+    """All named networks with the variants used in the paper, in the order of the paper.
 
     Example:
         >>> from verydeep.models import list_models

@@ -164,7 +164,9 @@ class _Builder:
 
     def _reach(self, *shape: int) -> None:
         if min(shape) < 1:
-            raise UserError(f"the image is too small for this network: maps of {self.shape} become {shape}")
+            raise UserError(
+                f"images of this size are too small for the network: feature maps of {self.shape} would become {shape}"
+            )
         self.shape = shape
 
     def _number(self, name: str) -> str:

@@ -21,7 +21,7 @@ class MLPConfig:
     """A fully connected network.
 
     Attributes:
-        kind: The kind of the layers after the input layer, highway or plain.
+        kind: The kind of layer after the input layer, highway or plain.
         depth: Number of hidden layers, including the plain input layer.
         width: Number of blocks (or units) per hidden layer.
         input_shape: Shape of a sample, which is flattened.
@@ -51,8 +51,8 @@ class MLPConfig:
             raise UserError(f"depth must be at least 2 (a plain layer, then {self.kind} layers), got {self.depth}")
         if min(self.width, self.classes, *self.input_shape, 1) < 1 or not self.input_shape:
             raise UserError(
-                "width, classes and every part of input_shape must be at least 1, "
-                f"got {self.width}, {self.classes} and {self.input_shape}"
+                "width, classes and every dimension of input_shape must be at least 1, "
+                f"got width {self.width}, classes {self.classes} and input_shape {self.input_shape}"
             )
 
 
@@ -158,7 +158,7 @@ class MLP(Network):
         return kernels.can_run_mlp(stack.backend, stack.activations, x, self.input, stack, self.classifier)
 
     def _can_backpropagate_fused(self, x: Tensor) -> bool:
-        """Whether autograd would do nothing else: `forward` is that of this class, and nothing has hooks."""
+        """Whether kernels can replace autograd: `forward` is not overridden, and no module has hooks."""
         return (
             type(self) is MLP
             and not kernels.has_hooks(self)

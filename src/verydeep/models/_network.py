@@ -53,7 +53,7 @@ class Network(Unscriptable, nn.Module):
         raise NotImplementedError
 
     def checkpoint_activations(self) -> None:
-        """From now on, keep few activations and recompute the others in the backward pass."""
+        """Enable activation checkpointing: the backward pass recomputes most activations to save memory."""
         raise UserError(f"{type(self).__name__} cannot recompute activations")
 
     @property

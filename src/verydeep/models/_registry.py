@@ -33,7 +33,7 @@ def create_model(
         device: Device of the parameters.
         dtype: Data type of the parameters.
         **overrides: Fields of the network's configuration: depth, width, classes, input_shape, gate_bias, ...; for
-            convolutional networks also `dropout`, a factor on the rates of the network.
+            convolutional networks also `dropout`, a multiplier of all dropout rates.
 
     Raises:
         UserError: If there is no such network, or it has no such field.
@@ -69,7 +69,7 @@ def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
 
 
 def _settings(config: Config) -> set[str]:
-    """What can be overridden: the fields, and the factor on dropout rates of convolutional networks."""
+    """What can be overridden: the fields, and the multiplier of the dropout rates of convolutional networks."""
     return {f.name for f in fields(config)} | ({"dropout"} if isinstance(config, ConvConfig) else set())
 
 

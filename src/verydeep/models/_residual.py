@@ -1,4 +1,4 @@
-"""The 110-layer networks of Srivastava 2025: a residual network (He et al. 2015) and a highway network like it."""
+"""The 110-layer networks of Srivastava 2025: a residual (He et al. 2015) and a highway network, same layout."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -45,7 +45,9 @@ class ResidualConfig:
     def __post_init__(self) -> None:
         least = self.blocks if isinstance(self.blocks, int) else 1  # pruning may have removed all blocks of a stage
         if min(least, self.stem, self.classes, *self.widths, *self.input_shape) < 1 or len(self.input_shape) != 3:
-            raise UserError("sizes of a residual network must be at least 1, and input_shape must have three parts")
+            raise UserError(
+                "sizes of a residual network must be at least 1, and input_shape must be (channels, height, width)"
+            )
         if len(self.stages) != len(self.widths) or min(self.stages) < 0:
             raise UserError(f"blocks must have a number for each of the {len(self.widths)} stages, got {self.blocks}")
 
@@ -146,7 +148,7 @@ def _block(config: ResidualConfig, channels: int, width: int, stride: int, facto
     gate = nn.Sequential(*transform(), nn.Sigmoid())
     block = nn.Sequential(*transform(), nn.ReLU())
     x_hat = None
-    if channels != width or stride != 1:  # the published parameter count includes a learnt projection here
+    if channels != width or stride != 1:  # the published parameter count includes a learned projection here
         projection = nn.Conv2d(channels, width, 1, stride, bias=False, **factory)
         x_hat = nn.Sequential(projection, nn.BatchNorm2d(width, **factory))
     return Highway(block, gate, gate_bias=config.gate_bias, resize=x_hat)

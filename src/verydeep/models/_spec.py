@@ -1,4 +1,4 @@
-"""The vocabulary for describing convolutional networks: one word per layer, in the order of the data.
+"""The vocabulary for describing convolutional networks: one entry per layer, from input to output.
 
     (Dropout(0.2), Conv(16, 5, padding=0), Highways((3, 3)), Pool(3, 2), ...)
 
@@ -16,7 +16,7 @@ class Conv:
     """A plain convolution with a rectifier, or with maxout over several `pieces`.
 
     Attributes:
-        channels: Number of feature maps of the output; None stands for one per class.
+        channels: Number of feature maps of the output; None means one per class.
         kernel: Side of the receptive field.
         padding: Zeros around the maps; None keeps their size (odd kernels).
         stride: Stride of the convolution.
@@ -95,7 +95,7 @@ class Dropout:
 
     def __post_init__(self) -> None:
         if not 0 <= self.p < 1:
-            raise UserError(f"dropout must be at least 0 and below 1, got {self.p}")
+            raise UserError(f"dropout must be at least 0 and less than 1, got {self.p}")
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class ConvConfig:
     """A convolutional network.
 
     Attributes:
-        layers: The layers in the order of the data.
+        layers: The layers, from input to output.
         input_shape: `(channels, height, width)`.
         classes: Number of outputs.
         gate_bias: Initial bias of all transform gates.
@@ -176,7 +176,7 @@ def with_dropout(config: ConvConfig, factor: float) -> ConvConfig:
     rates = [layer.p * factor for layer in config.layers if isinstance(layer, Dropout)]
     if not all(0 <= rate < 1 for rate in rates):
         raise UserError(
-            f"dropout is a factor on the network's own rates, which must stay at least 0 and below 1; got {factor}"
+            f"dropout = {factor} multiplies the network's dropout rates, and each must stay at least 0 and less than 1"
         )
     layers = [replace(layer, p=layer.p * factor) if isinstance(layer, Dropout) else layer for layer in config.layers]
     return replace(config, layers=tuple(layers))

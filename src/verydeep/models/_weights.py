@@ -135,7 +135,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         if name in weights and weights[name].shape != expected[name].shape
     ]
     problems += [
-        f"{name} holds {str(weights[name].dtype).removeprefix('torch.')}"
+        f"{name} has dtype {str(weights[name].dtype).removeprefix('torch.')}"
         for name in expected
         if name in weights and weights[name].is_floating_point() != expected[name].is_floating_point()
     ]

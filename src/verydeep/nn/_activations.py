@@ -34,7 +34,7 @@ RECTIFIERS = frozenset({"elu", "gelu", "leaky_relu", "leakyrelu", "mish", "prelu
 
 
 def resolve_activation(activation: str | Activation) -> Activation:
-    """The function of a name; a callable, such as a module, is returned as it is."""
+    """Look up an activation by name; callables, such as modules, are returned unchanged."""
     if isinstance(activation, str):
         if activation not in ACTIVATIONS:
             raise unknown("activation", activation, ACTIVATIONS)

@@ -56,7 +56,7 @@ class AffineHighway(HighwayLayer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the weights of all maps alike, the block bias with zero and gate biases with their constants."""
+        """Reset the weights by `init`, the block bias to 0 and the gate biases to `gate_bias` and `carry_bias`."""
         for module in self.maps():
             fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
             init_weight(module.weight, fan_in, fan_out, self.activation, self.init)

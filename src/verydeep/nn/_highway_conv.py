@@ -22,16 +22,16 @@ class _HighwayConv(AffineHighway):
 
     Args:
         channels: Number of feature maps of x.
-        kernel_size: Side of the receptive field, odd; zero-padding keeps the size of the maps.
+        kernel_size: Size of the kernel, an odd number; zero padding keeps the size of the maps.
         activation: The activation of the block state: a name ("relu", "tanh", ...) or a callable.
         gate_bias: Initial bias of the transform gates; see `suggest_gate_bias`.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
-        out_channels: Number of feature maps of the output if it differs from x; x is then carried as x-hat.
-        stride: Stride of the convolutions; with more than 1, a sub-sampled x-hat is carried.
+        out_channels: Number of feature maps of the output if it differs; the carried x is then resized.
+        stride: Stride of the convolutions; with more than 1, the carried x is sub-sampled.
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
-        backend: "auto", "fused" (an error where that is not possible) or "reference".
+        backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
     """
@@ -63,10 +63,12 @@ class _HighwayConv(AffineHighway):
                 f"out_channels={kernel_size}), or put a plain convolution in front"
             )
         if kernel_size < 1 or kernel_size % 2 == 0:
-            raise UserError(f"kernel_size must be odd, so that the maps of H and T match x; got {kernel_size}")
+            raise UserError(f"kernel_size must be odd, so that the output has the size of the input; got {kernel_size}")
         out_channels = channels if out_channels is None else out_channels
         if min(channels, out_channels, stride) < 1:
-            raise UserError(f"channels and stride must be at least 1, got {channels}, {out_channels}, {stride}")
+            raise UserError(
+                f"channels, out_channels and stride must be at least 1, got {channels}, {out_channels} and {stride}"
+            )
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         make = partial(self.map_type, channels, out_channels, kernel_size, stride, kernel_size // 2, **factory)
         super().__init__(make, activation, gate_activation, gate_bias, carry, carry_bias, init, backend)
@@ -91,11 +93,11 @@ class _HighwayConv(AffineHighway):
 
 
 def _documented(data: str, shape: str, dimensions: str, example: str) -> str:
-    """The docstring of one of the three layers; they differ in the number of dimensions only."""
+    """The docstring of one of the three layers; they differ only in the number of dimensions."""
     arguments = inspect.cleandoc(_HighwayConv.__doc__ or "").partition("Args:")[2]
     return f"""A convolutional highway layer for {data}: `y = H(x) * T(x) + x * (1 - T(x))`.
 
-H and T are convolutions with receptive fields of one size; H is followed by the activation and T by a sigmoid. x has
+H and T are convolutions with the same kernel size; H is followed by the activation and T by a sigmoid. x has
 the shape `{shape}`, and the layer keeps it. To change the number of channels or the size of the
 maps, put a plain layer in front, or give `out_channels` or `stride`.
 

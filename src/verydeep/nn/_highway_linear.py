@@ -22,14 +22,14 @@ class HighwayLinear(AffineHighway):
     Args:
         width: Number of blocks, the last dimension of x and of the output.
         activation: The activation of the block state: a name ("tanh", "relu", ...) or a callable.
-        gate_bias: Initial bias of the transform gates; the more negative, the more the layer carries at first. In deep
-            networks, take that of `suggest_gate_bias`.
+        gate_bias: Initial bias of the transform gates; the more negative, the more of its input a
+            new layer copies. In deep networks, use `suggest_gate_bias`.
         carry: "coupled" (C = 1 - T, as in all of the paper's experiments) or "independent" (C has its own weights).
-        out_width: Number of blocks of the output if it differs; x is then carried as x-hat (`functional.resize`).
+        out_width: Number of blocks of the output if it differs; the carried x is then resized (`functional.resize`).
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
-        backend: "auto", "fused" (an error where that is not possible) or "reference".
+        backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
 

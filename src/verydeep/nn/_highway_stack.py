@@ -22,19 +22,19 @@ from verydeep.nn.functional import highway
 class HighwayStack(FeedForwardStack):
     """`depth` fully connected highway layers `y = H(x) * T(x) + x * C(x)` (Equation 2) in one module.
 
-    The result is that of `depth` times `HighwayLinear`. All layers share one weight tensor and one bias tensor, which
-    makes deep stacks faster on the CPU; `to_layers` and `from_layers` convert between the two forms.
+    It computes the same as `depth` layers of `HighwayLinear`. All layers share one weight tensor and one bias tensor,
+    which makes deep stacks faster on the CPU; `to_layers` and `from_layers` convert between the two forms.
 
     Args:
         width: Number of blocks per layer.
-        depth: Number of layers, 1 to 10,000 and more.
+        depth: Number of layers; 10,000 have been trained.
         activation: The activation of the block states: a name ("tanh", "relu", ...) or a callable.
         gate_bias: Initial bias of all transform gates; `suggest_gate_bias(depth, "linear")` by default.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
-        backend: "auto", "fused" (an error where that is not possible) or "reference".
+        backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
 
@@ -75,7 +75,7 @@ class HighwayStack(FeedForwardStack):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the weights of all maps alike, block biases with zero and gate biases with their constants."""
+        """Reset the weights by `init`, block biases to 0 and gate biases to `gate_bias` and `carry_bias`."""
         super().reset_parameters()
         with torch.no_grad():
             self.bias[:, self.width : 2 * self.width] = self.initial_gate_bias
@@ -160,11 +160,11 @@ class HighwayStack(FeedForwardStack):
 
     @classmethod
     def from_layers(cls, layers: Sequence[HighwayLinear]) -> Self:
-        """A stack with copies of the weights of single layers of one width, activation and kind of carry."""
+        """Build a stack from copies of single layers, which must agree in width, activations and carry."""
         width = common_width([(layer.width, layer.out_width) for layer in layers])
         kinds = {(layer.activation, layer.gate_activation, layer.carry is None) for layer in layers}
         if len(kinds) > 1:
-            raise UserError("a stack needs layers of one activation, gate activation and kind of carry")
+            raise UserError("all layers of a stack must have the same activation, gate_activation and carry")
         first = layers[0]
         stack = cls(
             width,

@@ -19,7 +19,7 @@ SCHEMES = ("auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform")
 def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Activation, scheme: str = "auto") -> None:
     """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for all other activations.
 
-    The fans are arguments and not read from the shape, so that stacked weights are filled in one call.
+    Fan-in and fan-out are arguments, so that stacked weights can be filled in one call.
     """
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
@@ -38,10 +38,10 @@ def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> f
     """An initial gate bias for a highway network of `depth` layers.
 
     Convolutional networks follow the paper's guideline: -1, -2 and -3 at depth 10, 20 and 30 (Section 2.2). For fully
-    connected networks, the best 50-layer networks of Section 4 have -2 on MNIST and -4 on CIFAR-100; this takes the
-    second, which carries further. The paper gives no other depths. For those, the expected number of open layers,
-    depth * sigmoid(bias), stays what it is at the known depth, which gives -7 for 1000 fully connected layers. The
-    result lies between -1 and -10, the range of the paper's search. It is best treated as a hyperparameter.
+    connected networks, the best 50-layer networks of Section 4 have -2 on MNIST and -4 on CIFAR-100; this uses the
+    second, which copies more of the input. The paper gives no other depths. For those, the bias keeps the expected
+    number of open layers, depth * sigmoid(bias), constant, which gives -7 for 1000 fully connected layers. The result
+    lies between -1 and -10, the range of the paper's search. Treat it as a starting point and tune it.
 
     For fully connected networks this means 0.9 open layers. In our own search at 10 to 100 layers (results/fig1), 0.03
     to 3 open layers did well, and hardly any network with more.

@@ -15,8 +15,8 @@ class Trace(NamedTuple):
     """The values inside highway layers for one input, without gradients.
 
     The trace of a single layer has tensors of the shape of its output. The trace of a stack has a leading dimension of
-    layers. A gate that several blocks share keeps a size of 1 there. Of a closed layer, t is 0, c is 1, y is its
-    input, and h, which is not computed, is 0.
+    layers. A gate that several blocks share keeps a size of 1 there. In a closed layer, t is 0, c is 1, y is the
+    input, and h is not computed and is 0.
 
     Attributes:
         h: Block state, H(x).
@@ -77,7 +77,7 @@ class HighwayLayer(Unscriptable, nn.Module):
         raise NotImplementedError
 
     def x_hat(self, x: Tensor) -> Tensor:
-        """The carried tensor: x itself, or x with the width of the output if the layer changes it."""
+        """The tensor that is carried: x, resized if the layer changes the width."""
         return x
 
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:

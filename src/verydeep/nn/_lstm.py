@@ -21,7 +21,7 @@ class LSTMHighway(Stack):
         y = o * activation(cell)
 
     where f acts as the carry gate and i as the transform gate. The cell of the first layer is x. The paper gives no
-    formulas for this design; these are those of the LSTM, with depth in place of time.
+    formulas for this design; these are the LSTM's, with depth in place of time.
 
     Args:
         width: Number of blocks per layer.
@@ -56,7 +56,7 @@ class LSTMHighway(Stack):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the weights of all maps alike; input and forget gates are biased to carry the cell."""
+        """Reset the weights by `init`; input and forget gates are biased to carry the cell."""
         super().reset_parameters()
         with torch.no_grad():
             _, i, f, _ = self.bias.chunk(4, -1)

@@ -17,12 +17,12 @@ def parameter_groups(
     """Groups for a torch optimiser: weights, biases (`bias_lr` times the rate, no decay), and the classifier's weights.
 
     Args:
-        model: Every trainable parameter of it is in exactly one group; gate biases count as biases.
+        model: The model. Each trainable parameter is in exactly one group; gate biases count as biases.
         lr: Learning rate of the weights.
         weight_decay: Weight decay of the weights.
-        bias_lr: Factor on the learning rate of every bias.
+        bias_lr: Multiplier of the learning rate for biases.
         classifier: The module whose weights get `classifier_decay` times the decay; `model.classifier` by default.
-        classifier_decay: Factor on the weight decay of the classifier's weights.
+        classifier_decay: Multiplier of the weight decay for the classifier's weights.
 
     Example:
         >>> import torch

@@ -20,7 +20,7 @@ class PlainStack(FeedForwardStack):
         depth: Number of layers.
         activation: A name ("tanh", "relu", ...) or a callable.
         init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
-        backend: "auto", "fused" (an error where that is not possible) or "reference".
+        backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
 
@@ -63,7 +63,7 @@ class PlainStack(FeedForwardStack):
 
     @classmethod
     def from_layers(cls, layers: Sequence[nn.Linear], activation: str | Activation = "tanh") -> Self:
-        """A stack with copies of the weights of single layers, which must all have one width."""
+        """Build a stack from single layers of the same width, whose weights are copied."""
         width = common_width([(layer.in_features, layer.out_features) for layer in layers])
         stack = cls(width, len(layers), activation)
         stack.weight = copy_parameter(torch.stack([layer.weight for layer in layers]))

@@ -129,7 +129,8 @@ class RecurrentHighway(Unscriptable, nn.Module):
         if input.dim() not in (2, 3) or input.shape[-1] != self.input_size:
             raise UserError(
                 f"RecurrentHighway got an input of shape {tuple(input.shape)}: it must be "
-                f"(time, batch, {self.input_size}), swapped with batch_first, or (time, {self.input_size})"
+                f"(time, batch, {self.input_size}), with batch_first=True (batch, time, {self.input_size}), "
+                f"or unbatched (time, {self.input_size})"
             )
         time_first = input.transpose(0, 1) if self.batch_first and input.dim() == 3 else input
         shape = (1, *time_first.shape[1:-1], self.hidden_size)

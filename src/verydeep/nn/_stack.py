@@ -21,7 +21,7 @@ from verydeep.nn._recompute import run_steps
 
 
 class Stack(Unscriptable, nn.Module):
-    """`depth` layers of one width. The affine maps of a layer (H, then T, then C) are concatenated in its matrix.
+    """`depth` layers of the same width. The affine maps of a layer (H, then T, then C) are concatenated in its matrix.
 
     Attributes:
         weight: `(layer, map * block, width)`.
@@ -52,7 +52,7 @@ class Stack(Unscriptable, nn.Module):
         return self.depth
 
     def reset_parameters(self) -> None:
-        """Initialise the weights of all maps alike and set the biases to zero."""
+        """Reset the weights by `init` and the biases to 0."""
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
         nn.init.zeros_(self.bias)
 
@@ -128,8 +128,8 @@ class FeedForwardStack(Stack):
     def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
         """The input of every layer and the output of the last, without gradients.
 
-        Item n is the input of layer n, with which `forward` can start at `first=n`. Takes little longer than a forward
-        pass and gives the same bits.
+        Item n is the input of layer n, with which `forward` can start at `first=n`. It costs about one forward pass and
+        gives bit-identical values.
         """
         closed = self._check(x, closed)
         if self._can_run_fused(x):
@@ -169,5 +169,6 @@ def common_width(sizes: list[tuple[int, int]]) -> int:
     """The width that all layers have on both sides."""
     widths = {width for pair in sizes for width in pair}
     if len(widths) != 1:
-        raise UserError(f"a stack needs at least one layer, all of one width; got widths {sorted(widths) or 'of none'}")
+        got = f"widths {sorted(widths)}" if widths else "no layers"
+        raise UserError(f"a stack needs at least one layer, and all must have the same width; got {got}")
     return widths.pop()

@@ -1,4 +1,4 @@
-"""What a task asks of a network: the loss it is trained on, the answer it gives and how answers are counted.
+"""What a task asks of a network: the loss to train on, the predictions, and how correct ones are counted.
 
 An objective takes a network's outputs and the targets of a batch and returns sums over the batch. Training, evaluation
 and analysis all measure through an objective, and whole splits through `evaluate_batches`, so their numbers agree.

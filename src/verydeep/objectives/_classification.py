@@ -11,7 +11,7 @@ class Classification(Objective):
     """Cross-entropy of logits `(batch, class)` with class numbers `(batch,)`.
 
     Args:
-        label_smoothing: Share of the training target that is spread over all classes; the reported loss is never
+        label_smoothing: Fraction of the training target that is spread over all classes; the reported loss is never
             smoothed.
 
     Example:

@@ -1,4 +1,4 @@
-"""The evaluation loop: loss and correct answers over a split."""
+"""The evaluation loop: loss and correct predictions over a split."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Totals:
     """Sums over samples.
 
     Attributes:
-        values: Loss and number of correct answers, float64, `(2,)`; among several processes, those of this one.
+        values: Loss and number of correct predictions, float64, `(2,)`; among several processes, those of this one.
         samples: How many samples were measured.
 
     Example:
@@ -42,12 +42,12 @@ class Totals:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct answers."""
+        """Fraction of correct predictions."""
         return float(self.values[1]) / self.samples
 
     @property
     def error(self) -> float:
-        """Share of wrong answers."""
+        """Fraction of wrong predictions."""
         return (self.samples - float(self.values[1])) / self.samples
 
 

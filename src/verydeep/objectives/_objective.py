@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 class Objective:
-    """A task: its loss, its answers and how many of them are correct. Subclasses define all of them.
+    """A task: its loss, its predictions and how many of them are correct. Subclasses define all of them.
 
     Example:
         >>> import torch
@@ -30,11 +30,11 @@ class Objective:
         return self.loss(outputs, y)
 
     def answer(self, outputs: Tensor) -> Tensor:
-        """The network's answer for each sample."""
+        """The network's prediction for each sample."""
         raise NotImplementedError
 
     def count_correct(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The number of samples that are answered correctly."""
+        """The number of correct predictions."""
         return (self.answer(outputs.detach()) == y).sum()
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
@@ -42,7 +42,7 @@ class Objective:
         raise NotImplementedError
 
     def totals(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Loss and number of correct answers of a batch: float64, `(2,)`, to be added up over batches."""
+        """Loss and number of correct predictions of a batch: float64, `(2,)`, to be added up over batches."""
         return loss_and_correct(self.loss(outputs, y), self.count_correct(outputs, y))
 
 

@@ -1,7 +1,7 @@
 """Muon (Jordan et al. 2024): momentum whose matrices are made orthogonal before they are added to the weights.
 
-A gradient has nearly low rank: a few directions are large and the others hardly move. Once it is orthogonal, all
-directions of a matrix move at the same speed, and so do all layers, however small their gradients are.
+Gradients are nearly low-rank: a few directions dominate, and the others hardly change. Once a gradient is orthogonal,
+all directions of a matrix move at the same speed, and so do all layers, however small their gradients are.
 """
 
 from collections import defaultdict
@@ -22,8 +22,8 @@ Shape = tuple[int, int, int]
 class Muon(torch.optim.Optimizer):
     """Orthogonal updates for matrices and filters, momentum for everything else; weight decay is decoupled.
 
-    An ordinary optimiser with a few differences to `torch.optim.Muon`, which takes matrices only, and to that of the
-    authors:
+    This is an ordinary optimiser. It differs from `torch.optim.Muon`, which takes matrices only, and from that of the
+    authors in a few points:
 
     * Parameters of any shape are accepted. A matrix or filter of more than one dimension is one matrix with a row per
       output, `(out, in * height * width)`; 1x1 filters are treated as matrices, too. Parameters of one dimension get
@@ -31,9 +31,9 @@ class Muon(torch.optim.Optimizer):
     * `muon_groups` knows parameters that hold several matrices (stacks, attention, recurrent layers), which are made
       orthogonal one by one, and leaves embeddings and the classifier to plain momentum.
     * Updates are computed in the precision of the parameters, not in bfloat16, and matrices of one shape in one batch.
-    * The momentum is a sum, as in `torch.optim.SGD`, and no average. It makes no difference to orthogonal updates.
+    * The momentum is a sum, as in `torch.optim.SGD`, not an average. Orthogonal updates are the same with both.
 
-    As for the authors and torch, the update of a matrix is multiplied by `max(1, rows / columns) ** 0.5`.
+    As in the other two, the update of a matrix is multiplied by `max(1, rows / columns) ** 0.5`.
 
     Args:
         params: Parameters or parameter groups; for a whole model, `muon_groups(model)`. A group with
@@ -160,8 +160,8 @@ def muon_groups(model: nn.Module, groups: list[dict[str, Any]] | None = None) ->
 
     Args:
         model: The model.
-        groups: Groups of `verydeep.nn.parameter_groups` with settings of their own. By default all parameters get those
-            of the optimiser, except that biases have no weight decay.
+        groups: Groups of `verydeep.nn.parameter_groups` with their own settings. By default all parameters get those of
+            the optimiser, except that biases have no weight decay.
 
     Example:
         >>> from verydeep.models import create_model

@@ -8,7 +8,7 @@ from verydeep.data import load_dataset
 from verydeep.errors import UserError
 from verydeep.training import EpochMetrics, TrainConfig, read_config
 
-_STUCK = 0.95  # a network whose loss is above this fraction of a blind guess's has not learnt
+_STUCK = 0.95  # a network whose loss is above this fraction of log(classes) has not learned
 
 
 def demo_configs(data: str) -> dict[str, TrainConfig]:
@@ -43,7 +43,7 @@ def verdict(plain: EpochMetrics, highway: EpochMetrics, classes: int = 10) -> st
     guess = math.log(classes)
     states = {name: _state(loss, guess) for name, loss in losses.items()}
     if "learns" not in states.values():
-        return f"Neither network learnt: the plain one {states['plain']}, the highway one {states['highway']}."
+        return f"Neither network learned: the plain one {states['plain']}, the highway one {states['highway']}."
     for name, other in (("plain", "highway"), ("highway", "plain")):
         if states[name] != "learns":
             return f"The {name} network {states[name]}; the {other} network learns."
@@ -57,4 +57,4 @@ def verdict(plain: EpochMetrics, highway: EpochMetrics, classes: int = 10) -> st
 def _state(loss: float | None, guess: float) -> str:
     if loss is None or not math.isfinite(loss):
         return "diverged"
-    return f"is stuck at a blind guess (loss {guess:.2f})" if loss > _STUCK * guess else "learns"
+    return f"is stuck at chance level (loss {guess:.2f})" if loss > _STUCK * guess else "learns"

@@ -34,7 +34,7 @@ class _Table:
 
 
 def page_path(results: Path, quick: bool = False) -> Path:
-    """Where the page belongs: in `docs/` beside `results/`, or in `results` if that page is not ours to write."""
+    """Where the page belongs: in `docs/` next to `results/`, or in `results` if a different page is there already."""
     page = results.absolute().parent / "docs" / "results.md"
     ours = page.read_text(errors="replace").startswith(_FIRST_LINES) if page.exists() else page.parent.is_dir()
     if ours and not quick and results.absolute().name == "results":

@@ -1,4 +1,4 @@
-"""Networks trained side by side, each in a process of its own with one thread, for the demo."""
+"""Networks trained side by side, each in its own process with one thread, for the demo."""
 
 import os
 import time
@@ -39,7 +39,7 @@ class Epoch:
 def train_side_by_side(
     configs: dict[str, TrainConfig], folder: Path, root: Path | None, interrupt: Interrupt
 ) -> Iterator[Step | Epoch]:
-    """Train every network in a process of its own; yields their steps and epochs as they happen.
+    """Train every network in its own process; yields their steps and epochs as they happen.
 
     Args:
         configs: The configurations by network name, which also names the run in `folder`.

@@ -24,7 +24,7 @@ def plot_study(study: Study, path: Any, **options: Any) -> Figure:  # noqa: ANN4
 
 
 def study_html(study: Study) -> str:
-    """The best trials as a small table, and the figure once a trial has ended."""
+    """The best trials as a small table, and the figure once a trial is complete."""
     best = ranked(records(study), study.config.maximise)
     rows = [(f"trial {record.trial}", repr(record).partition(", ")[2].removesuffix(")")) for record in best[:_SHOWN]]
     pictures = [plot_study(study, None)._repr_png_()] if best else []  # type: ignore[attr-defined]

@@ -98,7 +98,7 @@ def describe_search(study: Study) -> str:
     found = records(study)
     ended = ranked(found, study.config.maximise)
     running = sum(record.status == "training" for record in found)
-    text = f"{study.name}: {len(ended)} of {len(found)} trials finished, {running} in training"
+    text = f"{study.name}: {len(ended)} of {len(found)} trials done, {running} in training"
     if ended and ended[0].value is not None:
         text += f"; best: {describe_trial(ended[0], study.config.metric)}"
     return text

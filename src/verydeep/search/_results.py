@@ -83,7 +83,7 @@ def records(study: Study) -> list[TrialRecord]:
 
 
 def ranked(trials: list[TrialRecord], maximise: bool) -> list[TrialRecord]:
-    """Sort the trials that have ended, best first.
+    """Sort the completed trials, best first.
 
     A lower loss decides between equal accuracies, and diverged trials come last.
 

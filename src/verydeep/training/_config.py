@@ -194,8 +194,8 @@ class TrainConfig:
         epochs: Number of passes over the training set.
         batch_size: Samples per update, over all processes together.
         seed: Determines initial weights, the order of samples, augmentation and dropout.
-        init: Start from the weights of this run or .safetensors file, as far as they have the same names and shapes; a
-            classifier for other classes starts fresh.
+        init: Start from the weights of this run or .safetensors file where names and shapes match; a classifier for
+            other classes starts fresh.
         label_smoothing: Fraction of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
@@ -208,7 +208,7 @@ class TrainConfig:
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses.
-        precision: `bfloat16` runs matrix products in bfloat16 (autocast).
+        precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).
         compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass to save memory.
 

@@ -35,7 +35,7 @@ def evaluate(
     Args:
         model: The model; it is put into evaluation mode, and back into its mode afterwards.
         split: The samples, on any device; batches are moved to the model's.
-        group: The processes that share the work; by default, this one alone.
+        group: The processes that share the work; by default, only this one.
         forward: Computes the logits in place of the model itself (compiled, or in another precision).
         objective: What is measured; by default, classification.
 

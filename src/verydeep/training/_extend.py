@@ -10,7 +10,7 @@ def check_new_total(run: Run, epochs: int) -> None:
     summary, metrics = run.summary, run.metrics
     if summary is not None and summary.status in ("diverged", "pruned"):
         what = "diverged" if summary.status == "diverged" else "was pruned from another run, not trained"
-        raise UserError(f"{run.path} {what}, so it cannot go on; to start a new run from its weights, set init to it")
+        raise UserError(f"{run.path} {what}, so it cannot be continued; start a new run from its weights with init")
     done = summary.epochs if summary is not None else metrics[-1].epoch if metrics else 0
     if epochs < done:
         raise UserError(f"epochs = {epochs}, but {run.path} has already completed {count(done, 'epoch')}")

@@ -134,11 +134,12 @@ def resume(
     (one-cycle, cosine and the weight of a teacher): they are stretched over the new total, and a note says so. In a run
     that stopped early, `patience` starts anew.
 
-    Without `epochs`, a finished run is returned unchanged. Like `train`, this leaves the settings of the process alone.
+    Without `epochs`, a finished run is returned unchanged. Like `train`, this leaves the settings of the process
+    unchanged.
 
     Args:
         path: The run, or its folder.
-        epochs: The new total number of epochs, not less than the run has completed; by default, it stays as it is.
+        epochs: The new total number of epochs, not less than the run has completed; by default, it is unchanged.
         model: The module that the run was started with, if it was given in Python.
         dataset: The dataset that the run was started with, if it was given in Python.
         root: Folder of the known datasets.
@@ -298,10 +299,10 @@ def _fit(
 
 
 def _change_total(trainer: Trainer, change: _NewTotal) -> None:
-    """Give a run another number of epochs; what was trained so far stays."""
+    """Give a run another number of epochs; what was trained so far is kept."""
     run, state, before = trainer.run, trainer.state, change.before
     if change.ended and state.position.epoch == 0:
-        raise UserError(f"{run.path} has no checkpoint to continue from; to start from its weights, set init to it")
+        raise UserError(f"{run.path} has no checkpoint to continue from; start a new run from its weights with init")
     state.restart_patience(before)
     if trainer.group.rank == 0:
         run.change_config(patience_from=state.patience_from)

@@ -1,6 +1,6 @@
 """Training, from top to bottom: `fit` runs epochs, `train_epoch` runs steps, and `measure` evaluates after an epoch.
 
-What a step does follows from the configuration and its position (seed, epoch, batch) alone: the order of samples, the
+What a step does follows only from the configuration and its position (seed, epoch, batch): the order of samples, the
 augmentation, dropout and the learning rate. So a run that was killed continues to exactly the same weights.
 """
 

@@ -90,7 +90,7 @@ def test_a_file_with_other_content_is_reported_and_never_replaced(web: Web, tmp_
     path = tmp_path / "MNIST/raw/train-images-idx3-ubyte"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"somebody's work")
-    with pytest.raises(UserError, match=rf"{path}: 15 bytes(.|\n)*{path}: already exists and is not replaced; move"):
+    with pytest.raises(UserError, match=rf"{path}: 15 bytes(.|\n)*{path}: already exists and is not replaced; rename"):
         find_or_fetch(small.known, tmp_path, QUICK)
     assert path.read_bytes() == b"somebody's work"
     assert web.asked == []

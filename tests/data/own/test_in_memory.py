@@ -124,7 +124,7 @@ def test_labels_may_be_text_and_images_are_prepared_as_the_papers() -> None:
         (np.ones((3, 3)), "got ndarray"),
         ((np.ones((3, 3)), np.ones(2, int)), "y: 2 labels for 3 samples"),
         ((np.ones((3, 3)), np.ones(3)), "y: expected one whole number or text per sample, got float64"),
-        ((Frame(PETS), np.ones(30, int)), "x is a DataFrame; give one DataFrame that holds the classes, too"),
+        ((Frame(PETS), np.ones(30, int)), "x is a DataFrame; give one DataFrame that also holds the classes"),
         (([[1, 2], [3]], [0, 1]), "expected arrays"),
     ],
 )

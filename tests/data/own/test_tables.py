@@ -213,7 +213,7 @@ def test_a_bad_row_of_the_test_file_is_reported(write: Write, row: list[str], me
         ("label\nx\ny\n", "no columns left to learn from"),
         (",label\n1,x\n2,y\n", "a column has no name"),
         ("a,label\n1,x\n2,x\n3,x\n", "only one class, 'x'"),
-        ("a,label\n1,0.5\n2,0.75\n3,1\n", "column 'label' holds fractions, not classes"),
+        ("a,label\n1,0.5\n2,0.75\n3,1\n", "column 'label' has decimal numbers, so it looks like a regression target"),
         ('a,label\n1,x\n"2,y\n', "cannot be read as CSV"),
         ("a,label\n,x\n?,y\n,x\n,y\n,x\n", "column 'a' has no values in the training rows"),
     ],

@@ -47,9 +47,9 @@ class AnalyzeOptions:
         lesions  loss and accuracy with each layer closed in turn
         usage    how many layers are enough
         flow     signals and gradients from layer to layer
-        pairs    lesions of every pair of layers, which is slow
+        pairs    lesions of every pair of layers (slow)
 
-    Layers are counted from 1, as everywhere on the command line (in Python, from 0).
+    Layers are counted from 1 in tables, figures and reports, and from 0 in Python and JSON.
     """
 
     run: RunFolder
@@ -58,14 +58,14 @@ class AnalyzeOptions:
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
     """Use other data, prepared as the training data was; by default, the run's own."""
     only: Annotated[tuple[str, ...], option("PART,...")] = ()
-    """Make only these parts; by default, all but pairs."""
+    """Run only these parts; by default, all but pairs."""
     pairs: bool = False
-    """Make the pairs, too."""
+    """Also run the pairs (slow)."""
     samples: Annotated[int | None, option("N")] = None
     """Use N random samples; by default, all."""
     sample: Annotated[int, option("I")] = 0
     """The sample whose gates and block outputs are shown, counted from 0 among the samples used."""
-    tolerance: Annotated[str, option("SHARE")] = "0.1%"
+    tolerance: Annotated[str, option("PERCENT")] = "0.1%"
     """The largest loss of accuracy allowed when idle layers are closed, such as 0.1% or 0.001."""
     beside: Annotated[Path | None, option("RUN")] = None
     """Compare the signal flow with that of another run, such as a plain network's."""

@@ -29,7 +29,7 @@ class EvalOptions:
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
     """Use other data, prepared as the training data was; by default, the run's own."""
     split: Literal["test", "valid", "train"] = "test"
-    """The split to use; other data that has no splits is used as a whole."""
+    """The split to use; other data without splits is used in full."""
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for evaluation.json, confusion.png and confusion.svg; by default, RUN/eval/DATA-SPLIT."""
     root: DataRoot = None
@@ -68,14 +68,14 @@ def _evaluate(options: EvalOptions, run: Run) -> None:
     part = None if split.whole else options.split
     result = {"run": str(run.path), "data": name, "source": options.data, "split": part} | found.to_dict()
     folder = options.out or run.path / "eval" / _folder(name, part, options.data)
-    title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} right"
+    title = f"{run.path.resolve().name} on {name}: {found.accuracy:.2%} of {found.samples:,} correct"
     write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     for suffix in ("png", "svg"):
         plot_confusion(found, folder / f"confusion.{suffix}", title=printable(title))
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
-        _print(run, name, found, folder)
+        _print(run, name, part, found, folder)
 
 
 def _folder(name: str, split: str | None, source: str | None) -> str:
@@ -87,7 +87,8 @@ def _folder(name: str, split: str | None, source: str | None) -> str:
     return "-".join(word for word in words if word)
 
 
-def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
+def _print(run: Run, name: str, part: str | None, found: Confusion, folder: Path) -> None:
+    from verydeep.analysis import split_name
     from verydeep.cli._console import console, print_line
 
     if run.summary is None:
@@ -96,7 +97,7 @@ def _print(run: Run, name: str, found: Confusion, folder: Path) -> None:
     console.print(table)
     if len(table.columns) == 3:
         console.print(_mistakes_table(found))
-    what = f"{found.samples:,} samples of {name}"
+    what = f"{found.samples:,} samples of {name}" + (f" ({split_name(part)})" if part else "")
     print_line(f"{what}: loss {found.loss:.4g}, accuracy {found.accuracy:.2%}")
     print_line(f"evaluation.json, confusion.png and confusion.svg are in {folder}")
 

@@ -23,7 +23,7 @@ class PruneOptions:
     """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed."""
 
     run: RunFolder
-    tolerance: Annotated[str, option("SHARE")] = "0.1%"
+    tolerance: Annotated[str, option("PERCENT")] = "0.1%"
     """The largest loss of accuracy allowed, such as 0.1% or 0.001, on the samples that the layers are chosen on."""
     split: Annotated[Literal["train", "valid"] | None, option("train|valid")] = None
     """Choose the layers on this split; by default, on the validation data if there is any, or else the training
@@ -194,6 +194,8 @@ def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
 
 
 def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
+    from verydeep.analysis import split_name
+
     (wide, narrow), (much, little), (slow, fast) = report.parameters, report.multiply_adds, report.latency
     rows = [("highway layers", str(len(report.layers)), str(len(report.kept)), "")]
     for name, pair in ((report.split, report.chosen), ("test", report.test)):
@@ -201,14 +203,14 @@ def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
             before, after = (score.accuracy for score in pair)
             rows.append(
                 (
-                    f"accuracy, {'validation' if name == 'valid' else name}",
+                    f"accuracy, {split_name(name)}",
                     f"{before:.2%}",
                     f"{after:.2%}",
                     f"{after - before:+.2%}",
                 )
             )
     if report.tuned is not None:
-        rows.append(("accuracy, test, fine-tuned", "", f"{report.tuned.accuracy:.2%}", ""))
+        rows.append(("accuracy, test set, fine-tuned", "", f"{report.tuned.accuracy:.2%}", ""))
     rows.append(("parameters", f"{wide:,}", f"{narrow:,}", f"{narrow / wide:.0%}"))
     rows.append(("multiply-adds", f"{much:,}", f"{little:,}", f"{little / max(much, 1):.0%}"))
     times = f"{slow * 1e3:.2f} ms", f"{fast * 1e3:.2f} ms", f"{slow / fast:.1f}x as fast"

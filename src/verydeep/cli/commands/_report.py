@@ -16,7 +16,7 @@ _NO_ANALYSIS = "This report was made without an analysis, so it covers training 
 _NO_HIGHWAYS = "This network has no highway layers, so it has no gates to show and no layers to close."
 _NO_WEIGHTS = "There are no weights to analyse: no epoch has been completed without diverging."
 _OUTDATED = "Training continued after the analysis: the figures below the training curves show earlier weights."
-_OWN_MODEL = "This network was given as a module in Python, so it can only be analysed there (verydeep.analysis)."
+_OWN_MODEL = "This network is your own module, so it can only be analysed in Python (verydeep.analysis)."
 _OWN_DATA = (
     "This network was trained on data given in Python: run verydeep analyze RUN --data PATH, then make this page again."
 )

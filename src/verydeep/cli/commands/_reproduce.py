@@ -45,8 +45,7 @@ class ReproduceOptions:
     seeds: Annotated[str | None, option("N|0,1,...")] = None
     """Tables: train N seeds, or those listed; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper"] = "fast"
-    """Tables: train with the authors' settings as far as they are known, for 300 to 400 epochs (paper), or with our
-    own, for a tenth of that (fast)."""
+    """Tables: paper takes the authors' settings where published (300 to 400 epochs), fast our own (a tenth of that)."""
     epochs: Annotated[int | None, option("N")] = None
     """Tables: train only the first N epochs of the recipe; a later call continues."""
     minutes: Annotated[float | None, option("N")] = None
@@ -184,12 +183,14 @@ def _reproduce_tables(
             view.close()
         teaching = set(map(study.schedule.teacher_status, study.waiting))
         if "diverged" in teaching:
-            print(f"rows with hints wait for {TEACHER.name}, which diverged; move its run away to train it again")
+            print(
+                f"rows with hints wait for {TEACHER.name}, which diverged; rename or delete its run to train it again"
+            )
         elif "training" in teaching and options.epochs is not None:
             print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
     _write_tables(study, tables, results)
     for row in study.schedule.refused:
-        print(f"left alone: {study.schedule.results[row].refusal}")
+        print(f"skipped: {study.schedule.results[row].refusal}")
 
 
 def _only(options: ReproduceOptions) -> str | None:
@@ -242,7 +243,7 @@ def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
     for table in tables:
         print(TABLES[table], *table_lines(table, found), sep="\n")
         if table != "table2":
-            print("The authors' log beside ours", *log_lines(found, table), sep="\n")
+            print("The authors' log next to ours", *log_lines(found, table), sep="\n")
     print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
 
 

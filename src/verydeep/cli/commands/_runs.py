@@ -62,7 +62,7 @@ def _remove(options: RunsOptions) -> int:
     runs = {path: len(check_removable(path)) for path in dict.fromkeys(paths)}
     if not options.yes:
         if not sys.stdin.isatty():
-            raise UserError("--remove asks before it deletes; where it cannot ask, add --yes")
+            raise UserError("--remove asks for confirmation; without a terminal, add --yes")
         for path, count in runs.items():
             print(f"{path}{f' ({count} runs)' if count > 1 else ''}")
         if input("Delete with everything inside? [y/N] ").strip().lower() not in ("y", "yes"):
@@ -78,7 +78,7 @@ def _inside(name: str, folder: Path) -> Path:
     """The folder of a run that is named as in the list, or by its path; it must be inside the listed folder."""
     path = next((path for path in (folder / name, Path(name)) if path.exists()), folder / name)
     if folder.resolve() not in path.absolute().resolve().parents:
-        raise UserError(f"{path} is not inside {folder}; give the folder, too: verydeep runs FOLDER --remove {name}")
+        raise UserError(f"{path} is not inside {folder}; also give the folder: verydeep runs FOLDER --remove {name}")
     return path
 
 

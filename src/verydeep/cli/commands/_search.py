@@ -53,7 +53,8 @@ class SearchOptions:
     storage: _Url = None
     """Store the study on a PostgreSQL server, so that workers on other machines can join."""
     heartbeat: Annotated[int, option("SECONDS")] = 15
-    """Seconds between the workers' signs of life; if four are missing, another worker continues the trial."""
+    """Seconds between the workers' heartbeats; a worker that misses four is considered dead, and its trial is continued
+    by another."""
     root: DataRoot = None
     quiet: Quiet = False
 
@@ -69,7 +70,7 @@ class SearchWorkerOptions:
     budget: Annotated[str | None, option("TIME_OR_EPOCHS")] = None
     """Stop after a time (30min, 2h) or a number of epochs over all trials (500 epochs)."""
     heartbeat: Annotated[int, option("SECONDS")] = 15
-    """Seconds between signs of life, as the search was started with."""
+    """Seconds between heartbeats; the same as in the search."""
     root: DataRoot = None
     quiet: Quiet = False
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 
 _DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
+_ACCURACIES = {
+    "accuracy": "training accuracy", "train_accuracy": "training accuracy",
+    "valid_accuracy": "validation accuracy", "test_accuracy": "test accuracy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class TrainOptions:
     """The new run's folder; by default, runs/MODEL-DATA-N."""
     root: DataRoot = None
     seeds: Annotated[int | None, option("N")] = None
-    """Train with N seeds in parallel, counted from --seed, and report Best (mean ± std) over them."""
+    """Train with N seeds in parallel (--seed, --seed + 1, ...) and report best (mean ± std)."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
@@ -234,7 +238,7 @@ def find_settings(what: str) -> TrainConfig:
 
 
 def _near_data(path: Path) -> str | None:
-    """The known dataset or the data file beside it that a path which does not exist probably means."""
+    """The known dataset, or the data file in the same folder, that a missing path probably means."""
     from verydeep.data import KNOWN_NAMES
 
     beside = [str(path.with_name(file.name)) for file in path.parent.glob("*") if file.suffix in _DATA_FILES]
@@ -257,9 +261,9 @@ def _ending(run: Run) -> str:
     best = summary.best
     measured = {} if (line := best or summary.last) is None else line.to_dict()
     accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
-    shown = ", ".join(
-        f"{name.replace('valid_', 'validation_').replace('_', ' ')} {value:.2%}" for name, value in accuracies.items()
-    )
+    if "train_accuracy" in accuracies:  # measured after the epoch, so it says more than that of the batches
+        accuracies.pop("accuracy", None)
+    shown = ", ".join(f"{_ACCURACIES.get(name, name)} {value:.2%}" for name, value in accuracies.items())
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
     epochs = plural(summary.epochs, "epoch")
     return f"{summary.status} after {epochs}{kept}: {shown}; everything is in {run.path}"

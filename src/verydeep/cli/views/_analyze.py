@@ -65,7 +65,7 @@ def _lines(found: Findings) -> list[str]:
     if found.routing is not None:
         routing = found.routing
         lines.append(
-            f"Routing: {routing.significant:.0%} of the differences between a class and all samples are beyond three "
+            f"Routing: {routing.significant:.0%} of the differences between a class and all samples exceed three "
             f"standard errors; a linear classifier predicts the class of {routing.probe_accuracy:.1%} of the samples "
             f"from the gates alone (chance: {routing.probe_chance:.1%})"
         )
@@ -83,8 +83,9 @@ def _usage(usage: DepthUsage) -> str:
     greedy = usage.greedy
     before, after = 1 - greedy.error[0], 1 - greedy.error[len(usage.idle)]
     return (
-        f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough within "
-        f"{usage.tolerance:.2%} of accuracy ({before:.2%} -> {after:.2%}); kept, counted from 1: {ranges(usage.kept)}"
+        f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough to stay within "
+        f"{usage.tolerance:.2%} of the full accuracy ({before:.2%} -> {after:.2%}); "
+        f"kept, counted from 1: {ranges(usage.kept)}"
     )
 
 
@@ -104,7 +105,7 @@ def _important_layers(lesions: LesionStudy) -> Table:
 def _observations(seen: Observations) -> Table:
     table = right_aligned_table("the paper's observation", "this network", names=2)
     rows = [
-        ("most biases decreased further during training", _percent(seen.biases_fell, "of the biases")),
+        ("most biases decreased further during training", _percent(seen.biases_fell, "of the biases decreased")),
         ("biases increase with depth (CIFAR-100)", _number(seen.bias_with_depth, "correlation")),
         ("... and correlate inversely with mean gate activity", _number(seen.activity_with_bias, "correlation")),
         (

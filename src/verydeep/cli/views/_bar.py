@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(task_name: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar while the body runs; call the yielded function with the share that is done, if it is not None."""
+    """Show a bar while the body runs; call the yielded function with the fraction that is done, if it is not None."""
     if not sys.stderr.isatty():
         yield None
         return

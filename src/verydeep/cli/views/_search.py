@@ -1,4 +1,4 @@
-"""Progress of `verydeep search`, as a live table or a line per trial that has ended, and its table of trials."""
+"""Progress of `verydeep search`, as a live table or a line per completed trial, and its table of trials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVERY = 2.0  # seconds, because reading a large study from a server takes a whi
 
 
 class SearchLines(SearchProgress):
-    """Prints a line per trial that has ended, for logs."""
+    """Prints a line per completed trial, for logs."""
 
     def start(self, study: Study, jobs: int) -> None:
         self.study, self.seen = study, 0.0
@@ -74,10 +74,10 @@ def make_search_progress(quiet: bool) -> SearchProgress:
 
 
 def progress(found: list[TrialRecord], jobs: int) -> str:
-    """Describe how far a search is, and estimate the time left from the mean time of the trials that have ended."""
+    """Describe how far a search is, and estimate the time left from the mean time of the completed trials."""
     ended = [record for record in found if record.status not in ("training", "waiting")]
     running = sum(record.status == "training" for record in found)
-    text = f"{len(ended)} of {plural(len(found), 'trial')} ended, {running} in training"
+    text = f"{len(ended)} of {plural(len(found), 'trial')} done, {running} in training"
     if ended and len(ended) < len(found):
         mean = sum(record.seconds for record in ended) / len(ended)
         text += f", about {clock(mean * (len(found) - len(ended)) / jobs)} left"

@@ -1,7 +1,7 @@
 """The digits that come with scikit-learn: 1797 images of 8 x 8 pixels, always available offline.
 
 They are the test part of UCI's optical recognition of handwritten digits (Alpaydin, Kaynak 1998). Each pixel counts the
-ink in a 4 x 4 block, so values go from 0 to 16; they are kept as they are.
+ink in a 4 x 4 block, so values go from 0 to 16; they are kept unchanged.
 """
 
 import numpy as np

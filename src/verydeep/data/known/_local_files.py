@@ -106,7 +106,7 @@ def refuse_to_replace(paths: Iterable[Path]) -> None:
     """Raise if a path exists: a file that is not the official one belongs to the user, who may remove it."""
     for path in paths:
         if os.path.lexists(path):
-            raise UserError(f"{path}: already exists and is not replaced; move it away and try again")
+            raise UserError(f"{path}: already exists and is not replaced; rename or delete it and try again")
 
 
 def _read_official(path: Path, official: OfficialFile) -> VerifiedFile:

@@ -98,7 +98,7 @@ def _load_npy(path: Path, mode: Literal["c"] | None) -> np.ndarray:
 
 
 def as_samples(array: np.ndarray, where: str) -> Tensor:
-    """Convert an array to samples: uint8 as it is, small types as float32, others as float64, all finite in float32."""
+    """Convert an array to samples: uint8 stays, small types become float32, others float64, all finite in float32."""
     if array.dtype.kind not in "buif":
         raise UserError(f"{where}: expected numbers, got {array.dtype}; save them as float32 or uint8")
     array = _image_axes(array, where)

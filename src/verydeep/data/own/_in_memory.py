@@ -99,7 +99,7 @@ def _is_missing(cell: object) -> bool:
 
 def _split_of(x: Any, y: Any) -> RawSplit:  # noqa: ANN401
     if _is_dataframe(x):
-        raise UserError("x is a DataFrame; give one DataFrame that holds the classes, too, and target='...'")
+        raise UserError("x is a DataFrame; give one DataFrame that also holds the classes, and target='...'")
     samples = as_samples(_array(x), "x")
     labels = _array(y)
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):

@@ -60,7 +60,8 @@ def _labels(table: Table, target: str) -> np.ndarray:
     values = table.floats(target)
     if values is not None and (values != np.floor(values)).any():
         raise UserError(
-            f"{table.path}: column {target!r} holds fractions, not classes; only classification is supported"
+            f"{table.path}: column {target!r} has decimal numbers, so it looks like a regression target; "
+            "only classification is supported"
         )
     return labels
 

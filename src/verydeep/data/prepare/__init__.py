@@ -1,5 +1,5 @@
 """From raw splits to what a network sees: random splits, class numbers, features and normalised values.
 
-Raw samples and labels come in, and tensors come out. Everything estimated from data is estimated from the training
-split alone, and is kept as plain numbers and text (`Inputs`), so that new data can be prepared in the same way later.
+Raw samples and labels come in, and tensors come out. Everything estimated from data is estimated only from the training
+split, and is kept as plain numbers and text (`Inputs`), so that new data can be prepared in the same way later.
 """

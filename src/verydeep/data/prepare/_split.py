@@ -52,19 +52,19 @@ def _validation_amount(wanted: int | float | str, source: str) -> int | float:
     if not isinstance(wanted, str):
         return wanted
     if source not in PAPER_VALIDATION:
-        raise UserError(f"data.validation = 'paper' is for {', '.join(PAPER_VALIDATION)}; give a share such as 0.1")
+        raise UserError(f"data.validation = 'paper' is for {', '.join(PAPER_VALIDATION)}; give a fraction such as 0.1")
     return PAPER_VALIDATION[source]
 
 
 def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tensor, Tensor]:
     """Choose the indices to keep and the indices to hold out, each in ascending order.
 
-    A class of n samples gives n * (share held out) of them, rounded up or down so that the total is exact. A class with
-    a single sample keeps it.
+    A class of n samples gives n * (fraction held out) of them, rounded up or down so that the total is exact. A class
+    with a single sample keeps it.
 
     Args:
         y: Class numbers, `(n,)`.
-        wanted: The number of samples to hold out, or their share (a float).
+        wanted: The number of samples to hold out, or their fraction (a float).
         seed: The same seed gives the same split.
         what: `test` or `validation`: the option named in errors, and the stream of random numbers.
     """
@@ -85,7 +85,7 @@ def _count(wanted: int | float, available: int, what: str) -> int:
     count = round(wanted * available) if isinstance(wanted, float) else wanted
     if not 0 < count < available:
         raise UserError(
-            f"data.{what} = {wanted} would hold out {count} of {available} samples; give another share or count"
+            f"data.{what} = {wanted} would hold out {count} of {available} samples; choose a smaller number or fraction"
         )
     return count
 

@@ -9,7 +9,7 @@ from verydeep.paper.fig1._results import Fig1Results
 
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)
 _BOUNDS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
-_ENOUGH = 20  # settings, for a share to mean anything
+_ENOUGH = 20  # settings, for a fraction to mean anything
 _CHANCE = 1 / 3
 
 
@@ -69,8 +69,8 @@ def recommended_gate_bias(rows: Sequence[OpenLayers]) -> dict[int, tuple[float, 
     """By depth, the interval of gate biases that do better than chance; empty while too little is trained.
 
     The interval covers the best row and the adjacent rows that are better than chance. The study shows only for its own
-    depths that the number of open layers is what matters; beyond them it is a guess. The bias stays between -10 and -1,
-    as in the search.
+    depths that the number of open layers is what matters; beyond them it is an extrapolation. The bias stays between
+    -10 and -1, as in the search.
     """
     shares = [row.share if sum(row.settings.values()) >= _ENOUGH else 0.0 for row in rows]
     if not any(shares):

@@ -80,7 +80,7 @@ def _in_words(domain: Range | Choices) -> str:
 
 
 def _open_row(row: OpenLayers) -> list[str]:
-    """An interval, and by depth the share of its settings that are among the best third."""
+    """An interval, and by depth the fraction of its settings that are among the best third."""
     counts = [(row.good[depth], row.settings[depth]) for depth in row.settings]
     counts.append((sum(row.good.values()), sum(row.settings.values())))
     return [row.interval, *(f"{good / settings:.0%} of {settings}" if settings else "" for good, settings in counts)]

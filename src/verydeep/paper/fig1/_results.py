@@ -91,7 +91,7 @@ class Fig1Results:
             except (ValueError, TypeError):
                 continue  # truncated by a crash; the next line follows it
         if not lines or not self._is_mine(lines[0]):
-            raise UserError(f"{self.file} belongs to another study; move it away, or choose another --results")
+            raise UserError(f"{self.file} belongs to another study; rename or delete it, or choose another --results")
         return lines
 
     def _is_mine(self, head: dict[str, Any]) -> bool:

@@ -2,5 +2,5 @@
 
 `_rows` holds the published rows. `_study` trains them in the order that `_training_order` gives and records every epoch
 through `_results`; `_time_left` estimates how long the rest takes. `_page` writes the tables as Markdown, with our
-numbers beside the published ones.
+numbers next to the published ones.
 """

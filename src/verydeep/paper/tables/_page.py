@@ -1,4 +1,4 @@
-"""The lines of the tables, with the published numbers beside ours, from the results alone."""
+"""The lines of the tables, with the published numbers next to ours, from the results alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class AuthorsLog:
-    """The logs that the authors published with their code, by network, beside our runs of their recipes."""
+    """The logs that the authors published with their code, by network, next to our runs of their recipes."""
 
     networks: tuple[str, ...]
     lines: tuple[LogLine, ...]
@@ -95,7 +95,7 @@ def table_lines(table: str, results: Sequence[TableResult]) -> list[str]:
 
 
 def log_lines(results: Sequence[TableResult], table: str) -> list[str]:
-    """The authors' logs of a table's networks beside ours, in Markdown."""
+    """The authors' logs of a table's networks next to ours, in Markdown."""
     return render_markdown("table-log.md", TEMPLATES, log=authors_log(results, table)).splitlines()
 
 
@@ -208,7 +208,7 @@ def _differences(result: TableResult) -> str:
 
 
 def authors_log(results: Sequence[TableResult], table: str) -> AuthorsLog:
-    """The authors' logs of a table's networks beside our runs of their recipes, as far as those are trained."""
+    """The authors' logs of a table's networks next to our runs of their recipes, as far as those are trained."""
     by_name = {result.row.name: result for result in results if result.recipe == "paper" and not result.is_quick_run}
     logs = {row.name: AUTHOR_LOGS[row.name] for row in TABLE_ROWS if row.name in AUTHOR_LOGS and row.table == table}
     ours = {name: _first_curve(by_name[name]) if name in by_name else [] for name in logs}

@@ -83,7 +83,7 @@ class TableResult:
     @property
     def refusal(self) -> str:
         """The message for results of other settings than those to train."""
-        return f"{self.file} was measured with other settings; move it and its runs away to start again"
+        return f"{self.file} was measured with other settings; rename or delete it and its runs to start again"
 
     def fits(self, config: TrainConfig) -> bool:
         """Whether training can continue with these settings."""
@@ -144,7 +144,7 @@ class TableResult:
                 if not all(0 <= (each.test_accuracy or 0) <= 1 for each in metrics):
                     raise ValueError("accuracy outside 0 to 1")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{self.file} is damaged ({error!r}); move it away to start again") from error
+            raise UserError(f"{self.file} is damaged ({error!r}); rename or delete it to start again") from error
 
 
 def shared(config: TrainConfig) -> TrainConfig:

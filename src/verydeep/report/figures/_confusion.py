@@ -15,7 +15,7 @@ _SHORT_NAME = 3  # characters that fit under a column without rotation
 def plot_confusion(
     confusion: Confusion, path: FigurePath = None, *, title: str = "", theme: Theme = "light"
 ) -> ThemedFigure:
-    """Draw which classes a network confuses; rows are coloured by shares, so that rare classes are visible, too.
+    """Draw which classes a network confuses; rows are coloured by fractions, so that rare classes are visible, too.
 
     Args:
         confusion: The confusion matrix.
@@ -44,7 +44,7 @@ def plot_confusion(
         axes.set(xlabel="predicted class", ylabel="true class")
         axes.set_title(title, parse_math=False)
         ticks, percent = FixedLocator([0, 0.01, 0.05, 0.2, 0.5, 1]), PercentFormatter(1, decimals=0)
-        figure.colorbar(image, label="share of the true class", shrink=0.8, aspect=25, ticks=ticks, format=percent)
+        figure.colorbar(image, label="fraction of the true class", shrink=0.8, aspect=25, ticks=ticks, format=percent)
     return figure
 
 

@@ -40,7 +40,7 @@ def plot_lesions(
     log: bool = False,
     theme: Theme = "light",
 ) -> ThemedFigure:
-    """Draw Figure 4: the error (or loss) with each layer closed, and dashed, that of the whole network.
+    """Draw Figure 4: the error (or loss) with each layer closed, and, dashed, that of the full network.
 
     Args:
         lesions: The study of one network, or of several with their names; each gets a panel.
@@ -119,7 +119,7 @@ def plot_pair_lesions(
         add_colour_bar(left, image, measured_on(_LABELS[metric], pairs.split), style=percent)
         left.set(title="both layers closed", xlabel=LAYER, ylabel=LAYER)
         image = draw_heat_map(right, more, palette, CenteredNorm(0, largest_deviation(more)), palette.diverging)
-        add_colour_bar(right, image, "difference from the sum of both alone", style=percent)
+        add_colour_bar(right, image, "excess over the sum of both single lesions", style=percent)
         right.set(title="interaction of the two layers", xlabel=LAYER)
         for axes in (left, right):
             axes.set_box_aspect(1)

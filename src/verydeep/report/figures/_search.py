@@ -23,7 +23,7 @@ def plot_slices(
     """Draw the result against each field; diverged trials are crosses at the edge, pruned trials are hollow.
 
     Args:
-        records: The trials; those without settings and those that have not ended are left out.
+        records: The trials; those without settings and unfinished ones are left out.
         space: The fields of the search.
         metric: The metric of the result.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
@@ -52,7 +52,7 @@ def plot_parallel(
     """Draw every trial as a line through its settings, the best on top.
 
     Args:
-        records: The trials; those without settings and those that have not ended are left out.
+        records: The trials; those without settings and unfinished ones are left out.
         space: The fields of the search.
         metric: The metric of the result.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.

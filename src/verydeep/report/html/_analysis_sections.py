@@ -25,7 +25,7 @@ _TITLES = {
 
 
 def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
-    """Collect what an analysis adds to the page; charts and heat maps are returned under keys of their own."""
+    """Collect what an analysis adds to the page; charts and heat maps are returned under their own keys."""
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
     context: dict[str, Any] = vars(findings) | {"answer": "", "bars": [], "layers": layer_table(findings)}
@@ -35,7 +35,7 @@ def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
         context |= _routing(findings.routing, heat)
     if findings.lesions:
         charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
-        context["lesion_statements"] = sentences.about_lesions(observations(lesions=findings.lesions))
+        context["lesion_statements"] = sentences.about_lesions(findings.lesions)
     if findings.pairs:
         maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
         heat |= maps

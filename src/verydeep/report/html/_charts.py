@@ -31,7 +31,7 @@ class Chart:
         x_name: The name of the x axis.
         y_name: The name of the y axis.
         log: Whether the y axis is logarithmic.
-        percent: Whether y values are shares, shown as percentages.
+        percent: Whether y values are fractions, shown as percentages.
         rule: The y value and the name of a dashed horizontal line.
         mark: The x, y and name of a highlighted point.
     """

@@ -31,7 +31,7 @@ class HeatMap:
         columns: The name of a column.
         names: The names of rows and columns if they are not numbered.
         noise: A mask (page, row, column) of values that may be noise.
-        percent: Whether values are shares, shown as percentages.
+        percent: Whether values are fractions, shown as percentages.
     """
 
     name: str

@@ -85,7 +85,7 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 
 
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
-    """Draw the error with two layers closed, and its difference from the sum of both alone."""
+    """Draw the error with two layers closed, and its excess over the sum of both single lesions."""
     more = interaction(pairs.error, pairs.baseline.error)
     far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
@@ -93,14 +93,21 @@ def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
             "error, both closed", pairs.error[None], "sequential", low, high, columns="layer", percent=True
         ),
         "more": HeatMap(
-            "difference from the sum of both alone", more[None], "diverging", -far, far, columns="layer", percent=True
+            "excess over the sum of both single lesions",
+            more[None],
+            "diverging",
+            -far,
+            far,
+            columns="layer",
+            percent=True,
         ),
     }
 
 
 def training_charts(metrics: Sequence[EpochMetrics]) -> dict[str, Chart]:
     """Draw loss and accuracy over epochs for every split that was evaluated."""
-    names = {"": "during the epoch", "train_": "training set", "valid_": "validation set", "test_": "test set"}
+    names = {"": "training, during the epoch"}
+    names |= {"train_": "training set", "valid_": "validation set", "test_": "test set"}
     lines = [line.to_dict() for line in metrics]
     epochs, charts = [line["epoch"] for line in lines], {}
     for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):

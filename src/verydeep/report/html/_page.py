@@ -68,7 +68,9 @@ def _check_same_network(findings: Findings) -> None:
     counts = sorted({len(result.layers) for result in found if result is not None})
     if len(counts) > 1:
         listed = " and ".join(map(str, counts))
-        raise UserError(f"these results belong to networks with {listed} layers; analyse one network again")
+        raise UserError(
+            f"these results are from networks with different numbers of layers ({listed}); analyse one network again"
+        )
 
 
 def render(context: dict[str, Any]) -> str:

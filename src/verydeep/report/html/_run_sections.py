@@ -13,7 +13,7 @@ from verydeep.training import Run, RunInfo, clock, list_runs
 _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
     "stopped early": "It stopped after {done} of {epochs} epochs, because validation accuracy no longer improved.",
-    "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without bound.",
+    "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without limit.",
     "pruned": "It was made from {parent} by removing layers, without further training.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
 }
@@ -40,7 +40,7 @@ def run_section(run: Run) -> dict[str, Any]:
 
 def _subtitle(run: Run, info: RunInfo) -> str:
     layers = f", {info.depth} layers" if info.depth else ""
-    network = "A network of your own" if info.model == "(your own)" else info.model
+    network = "Custom network" if info.model == "(your own)" else info.model
     samples = run.metadata.get("data", {}).get("train")
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, Observations, split_name
+from verydeep.analysis import ClassRouting, DepthUsage, LesionStudy, Observations, observations, split_name
 
-_LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learnt too little to say which layers they need
+_LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learned too little to say which layers they need
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
     where, accuracy = split_name(usage.greedy.split), float(1 - usage.greedy.error[0])
     if chance is not None and accuracy < chance + _LEAST_ABOVE_CHANCE:
         return (
-            f"This network has learnt next to nothing: its accuracy on the {where} is {accuracy:.1%}, and always "
-            f"predicting the most frequent class gives {chance:.1%}. How many layers it uses says nothing about {data}."
+            f"This network is barely better than always predicting the most frequent class: its accuracy on the "
+            f"{where} is {accuracy:.1%} against {chance:.1%}. How many layers it uses says nothing about {data}."
         )
     if kept == total:
         return (
@@ -65,15 +65,15 @@ def about_gates(seen: Observations) -> list[Statement]:
                 f"The correlation of biases with depth is {_signed(seen.bias_with_depth)}, that of mean gate outputs "
                 f"with biases {_signed(seen.activity_with_bias)}.",
                 "In the CIFAR-100 network biases increase with depth, and gate activity is inversely correlated: "
-                "strong negative biases make gates selective instead of shutting them.",
+                "strong negative biases make gates selective instead of closing them.",
             )
         )
     found += [Statement(*_selectivity(seen))] if seen.active_on_average is not None else []
     if seen.stripes_begin is not None:
         found.append(
             Statement(
-                f"90% of the change happens in the first {seen.stripes_begin} layers; after them, outputs hardly "
-                f"change and form stripes.",
+                f"90% of the change happens in the first {seen.stripes_begin} layers; after that, outputs hardly "
+                f"change (the stripes in the maps above).",
                 "Most of the change happens in the early layers: about 15 for MNIST, 40 for CIFAR-100.",
             )
         )
@@ -99,7 +99,7 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     third = max(1, len(sizes) // 3)
     return [
         Statement(
-            f"{routing.significant:.0%} of the differences between a class and all samples are beyond three standard "
+            f"{routing.significant:.0%} of the differences between a class and all samples exceed three standard "
             f"errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
             f"{sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
@@ -114,16 +114,22 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     ]
 
 
-def about_lesions(seen: Observations) -> list[Statement]:
+def about_lesions(lesions: LesionStudy) -> list[Statement]:
     """Describe what the paper's Figure 4 shows."""
+    seen = observations(lesions=lesions)
     assert seen.most_important is not None
-    worst = [str(layer + 1) for layer in seen.most_important]
-    listed = worst[0] if len(worst) == 1 else f"{', '.join(worst[:-1])} and {worst[-1]}"
+    assert seen.largest_rise is not None
+    worst = [str(layer + 1) for layer in seen.most_important if lesions.loss[layer] > lesions.baseline.loss]
+    if not worst:
+        found = "No single lesion raises the loss."
+    elif len(worst) == 1:
+        found = f"Closing layer {worst[0]} raises the loss most."
+    else:
+        found = f"Closing layers {', '.join(worst[:-1])} and {worst[-1]} raises the loss most, in this order."
+    if seen.largest_rise > 0:
+        found += f" A single closed layer raises the error by up to {seen.largest_rise:.2%}."
     return [
-        Statement(
-            f"Closing layers {listed} raises the loss most, in this order. A single closed layer raises the error by "
-            f"up to {seen.largest_rise:.2%}."
-        ),
+        Statement(found),
         Statement(
             f"{seen.idle_alone:.0%} of the layers cost at most 0.1% of accuracy when closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "

@@ -34,7 +34,7 @@ class JournalStore:
             raise UserError(f"{folder / 'journal.log'} is damaged or is not a study's journal ({error})") from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
-        """Call once: a file does not come back."""
+        """Call without retries: they do not help with a file."""
         return call()
 
     def claiming(self) -> AbstractContextManager[None]:

@@ -50,7 +50,7 @@ def work(
         folder: Its folder; runs go to its `trials`.
         root: Folder of the known datasets.
         budget: When to stop, unless all trials are done before.
-        report: Called with one line for every trial that has ended, such as `print`.
+        report: Called with one line for every completed trial, such as `print`.
 
     Returns:
         Whether the study is complete; it is not if the budget was used up or someone interrupted.

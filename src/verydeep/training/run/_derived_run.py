@@ -15,7 +15,7 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
 
     Args:
         parent: The run that the network was made from; the new run shares its data.
-        path: The new folder, which must be new or empty.
+        path: The folder, which must be new or empty.
         model: The network.
         status: What was done, such as "pruned".
         metrics: What was measured, as epoch 0.

@@ -87,7 +87,7 @@ class Run:
         Args:
             path: The folder; `require_free_folder` says which are refused.
             config: The resolved configuration.
-            model: The network; its architecture is recorded if it is one of ours.
+            model: The network; its architecture is recorded if it is a verydeep network.
             metadata: Further entries of config.json.
             initial: Path and digest of the weights that training starts from, for environment.json.
         """
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def summary(self) -> RunSummary | None:
-        """How the run ended, or None if it has not."""
+        """How the run ended; None while it has not finished."""
         file = self.path / "summary.json"
         if not file.exists():
             return None
@@ -173,7 +173,7 @@ class Run:
 
     @property
     def is_network(self) -> bool:
-        """Whether the run trains one of our networks, and not a user-supplied module."""
+        """Whether the run trains a verydeep network, not a user-supplied module."""
         return self.metadata.get("architecture") is not None
 
     @cached_property
@@ -217,7 +217,7 @@ class Run:
 
     @property
     def patience_from(self) -> int:
-        """The epoch from which patience counts: 0, or where a run that stopped early went on."""
+        """The epoch from which patience counts: 0, or where a run that stopped early was continued."""
         return int(self.metadata.get("patience_from") or 0) if (self.path / "config.json").exists() else 0
 
     def change_config(self, patience_from: int) -> None:

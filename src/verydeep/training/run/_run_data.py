@@ -52,7 +52,7 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
         run: The run.
         source: A known name or a path. The data is prepared as the run's training data was, and its classes are matched
             by name. By default, the run's own data.
-        split: `train`, `valid` or `test`. Other data that is not split is used as a whole.
+        split: `train`, `valid` or `test`. Other data without splits is used in full.
         root: Folder of the known datasets.
     """
     if source is not None:

@@ -56,7 +56,7 @@ class RunState:
         return "stopped early" if self._is_out_of_patience(config) else None
 
     def restart_patience(self, before: TrainConfig) -> None:
-        """Let a run go on that stopped early with the configuration it had before."""
+        """Let a run that stopped early with its former configuration continue."""
         if self.position.epoch < before.epochs and self._is_out_of_patience(before):
             self.patience_from = self.position.epoch
 

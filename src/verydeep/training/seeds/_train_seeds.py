@@ -118,7 +118,7 @@ def resume_seeds(
 
     Args:
         path: The seeds, or their folder.
-        epochs: The new total number of epochs, as in `resume`; diverged seeds stay as they are.
+        epochs: The new total number of epochs, as in `resume`; diverged seeds are unchanged.
         root: Folder of the known datasets.
         jobs: As in `train_seeds`.
         progress: As in `train_seeds`.

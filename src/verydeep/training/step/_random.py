@@ -18,7 +18,7 @@ def private_random_state(device: torch.device) -> AbstractContextManager[None]:
 
 
 def seeded(seed: int, make: Callable[[], Module]) -> Module:
-    """Make a module on the CPU whose initial weights depend on the seed alone."""
+    """Make a module on the CPU whose initial weights depend only on the seed."""
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(seed)
         return make()

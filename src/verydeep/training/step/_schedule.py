@@ -25,7 +25,7 @@ class Stage:
         return cls(0, hints) if epoch < hints else cls(hints, config.epochs - hints)
 
     def fraction(self, epoch: int, batch: int, batches: int) -> float:
-        """The share of the stage's steps that are done, from 0 to 1."""
+        """The fraction of the stage's steps that are done, from 0 to 1."""
         return (epoch - self.first + batch / batches) / self.epochs
 
 
@@ -40,7 +40,7 @@ def schedule_factor(schedule: ScheduleConfig, epoch: float, fraction: float) -> 
     Args:
         schedule: Which schedule.
         epoch: Epochs completed, out of all epochs of the run.
-        fraction: The share of all steps completed, from 0 to 1.
+        fraction: The fraction of all steps completed, from 0 to 1.
     """
     match schedule.name:
         case "exponential":
