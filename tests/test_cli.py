@@ -72,6 +72,8 @@ def test_every_help_says_in_plain_words_what_each_option_does(monkeypatch: pytes
 
 def setting_default(setting: Setting) -> str:
     default = setting.default
+    if default is True:
+        return "on"
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -105,7 +107,7 @@ def test_help_is_a_command_and_names_completion(capsys: pytest.CaptureFixture[st
     ("line", "words"),
     [
         ([], {"train", "compare", "help"}),
-        (["train"], {"--lr", "--optim.lr", "mnist", "--resume"}),
+        (["train"], {"--lr", "--optim.lr", "mnist", "--resume", "highway50-mnist", "--no-nesterov"}),
         (["train", "mnist", "--optim"], {"sgd", "adam", "muon"}),
         (["train", "--model"], {"highway-mlp"}),
         (["data"], {"list", "get"}),

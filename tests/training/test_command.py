@@ -193,7 +193,7 @@ def test_a_finished_run_is_neither_overwritten_nor_trained_again(
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-@pytest.mark.parametrize("others", [["--optim.lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]])
+@pytest.mark.parametrize("others", [["--lr=1"], ["other.toml"], ["--folder", "x"], ["--compile"]])
 def test_resume_takes_no_other_settings(others: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--resume", "run", "--quiet", *others]) == 2
     assert f"does not take {others[0].partition('=')[0]}" in one_line(capsys)
@@ -266,6 +266,37 @@ def test_a_table_whose_target_is_not_known_asks_for_it(flowers: Path, capsys: py
     assert "which column holds the classes? Add --target with one of 'size', 'colour'" in one_line(capsys)
 
 
+def test_the_table_may_follow_a_list_of_columns(flowers: Path) -> None:
+    config = settings("--target", "kind", "--ignore", "colour", "size", str(flowers))
+    assert (config.data.source, config.data.ignore) == (str(flowers), ("colour", "size"))
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "1000000000000"])
+def test_an_impossible_number_of_seeds_is_refused(
+    file: Path, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(file), "--quiet", "--seeds", count, "--folder", str(tmp_path / "runs")]) == 2
+    assert "the number of seeds must be from 1 to 10,000, got " in one_line(capsys)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_diverged_run_is_not_offered_more_epochs(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(file), "--lr", "1e9", "--quiet", "--folder", str(tmp_path / "run")]) == 0
+    assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.startswith("diverged after 1 epoch")
+
+
+def test_initial_weights_are_found_by_the_name_of_their_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", str(file), "--quiet", "--folder", "runs/first"]) == 0
+    assert settings("digits", "--init", "first").init == "runs/first"
+    assert settings("digits", "--init", "runs/first/model.safetensors").init == "runs/first/model.safetensors"
+
+
 def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
     assert settings("digits").data.source == "digits"
     assert settings(str(tmp_path)).data.source == str(tmp_path)
@@ -289,6 +320,19 @@ def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
         (["flowers.csv", "--target", "kind", "--model", "highway-a"], "highway-a takes images of shape"),
         (["digits", "--device", "cud"], "there is no device 'cud'; give cpu, cuda, or auto"),
         (["digits", "--target", "a", "b"], "--target takes one value, but 'b' follows 'a'"),
+        (["digits", "--layers", "3"], "did you mean --depth?"),
+        (["digits", "--bs", "3"], "did you mean --batch-size?"),
+        (["digits", "--wd", "3"], "did you mean --weight-decay?"),
+        (["digits", "--gpu"], "did you mean --device?"),
+        (["digits", "--nam", "3"], "unknown option --nam (see"),
+        (["Flowers.csv"], "did you mean 'flowers.csv'?"),
+        (["MNIST"], "did you mean 'mnist'?"),
+        (["highway50"], "did you mean 'highway50-mnist'?"),
+        (["nothing"], "nothing is neither a file nor a dataset nor a configuration; verydeep train --help"),
+        (["table.txt"], "data must be a .csv, .parquet or .npz file, or a folder of images"),
+        (["flowers.csv", "--data", "digits"], "flowers.csv and --data digits are both data; give one of them"),
+        (["digits", "--init", "nothing"], "there is no run nothing"),
+        (["--resume", "old", "--lr", "3"], "it does not take --lr (--init RUN starts a new run"),
     ],
 )
 def test_near_misses_and_wrong_options_are_explained(
@@ -300,6 +344,7 @@ def test_near_misses_and_wrong_options_are_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.txt").write_text("a b\n1 2\n")
     assert main(["train", *arguments]) == 2
     assert words in one_line(capsys)
 

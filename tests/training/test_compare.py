@@ -105,6 +105,16 @@ def test_the_command_prints_tables_and_draws_curves(
     assert len(found["runs"][1]["metrics"]) == 3
 
 
+def test_a_metric_that_no_run_has_is_not_drawn(
+    pair: tuple[Run, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "curves.png"
+    command = ["compare", str(pair[0].path), str(pair[1].path), "-o", str(picture), "--metric", "train_loss"]
+    assert main(command) == 2
+    assert "none of these runs has measured train_loss" in capsys.readouterr().err
+    assert not picture.exists()
+
+
 def test_equal_runs_have_no_settings_to_show(
     tmp_path: Path, tiny: Dataset, configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,7 +169,8 @@ def test_the_command_removes_runs_of_the_listed_folder_only(
     assert "is not inside" in capsys.readouterr().err
     assert main(["runs", str(folder), "--yes", "--remove", "../b"]) == 2
     assert pair[1].path.exists()
-    capsys.readouterr()
+    assert main(["runs", str(folder), "--remove", "--yes"]) == 2
+    assert "name the runs to remove" in capsys.readouterr().err
     assert main(["runs", str(folder), "--remove", "a", "--yes"]) == 0
     assert capsys.readouterr().out == f"removed {folder / 'a'}\n"
     assert list(folder.iterdir()) == []

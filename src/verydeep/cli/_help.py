@@ -131,6 +131,8 @@ def meaning(setting: Setting) -> str:
     """What an option does, with its default unless the text says it."""
     text = setting.argument.text or field_texts(setting.owner).get(setting.name.rpartition(".")[2], "")
     default = setting.default
+    if default is True and "default" not in text:
+        return f"{text} (default: on)"
     if isinstance(default, bool) or default in (None, (), "", dataclasses.MISSING) or "default" in text:
         return text
     if isinstance(default, float):

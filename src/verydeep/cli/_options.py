@@ -20,6 +20,19 @@ from verydeep.redact import redact
 
 Options = TypeVar("Options")
 _NO_DEFAULT = dataclasses.MISSING
+_SIMILAR = 0.65  # below, --gpu would suggest --guided
+_SYNONYMS = {  # what other programs call some of our options
+    "layers": "depth",
+    "num-layers": "depth",
+    "hidden-size": "width",
+    "hidden": "width",
+    "units": "width",
+    "gpu": "device",
+    "cuda": "device",
+    "output": "folder",
+    "out": "folder",
+    "delete": "remove",
+}
 
 
 @dataclass(frozen=True)
@@ -137,6 +150,11 @@ def settings_of(options: type, default: object = None) -> list[Setting]:
         dataclasses.replace(s, names=tuple(_dashed(n) for n in (*short[s.name], s.name)) + s.argument.aliases)
         for s in found
     ]
+
+
+def option_names(settings: Sequence[Setting]) -> list[str]:
+    """Every way to write each option, `--no-` before those that can be switched off."""
+    return list(_by_name(settings))
 
 
 def value_before(settings: Sequence[Setting], arguments: Sequence[str], value: str) -> UserError | None:
@@ -265,7 +283,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _find(written: str, names: Mapping[str, tuple[Setting, bool]], settings: Sequence[Setting]) -> tuple[Setting, bool]:
+def _find(written: str, names: dict[str, tuple[Setting, bool]], settings: Sequence[Setting]) -> tuple[Setting, bool]:
     """The option that a name on the command line stands for."""
     name = written.replace("_", "-")
     if name.startswith("--no-") and name not in names:  # --no-optim.nesterov
@@ -280,15 +298,19 @@ def _find(written: str, names: Mapping[str, tuple[Setting, bool]], settings: Seq
     raise UserError(f"unknown option {written}" + (f"; did you mean {near}?" if near else ""))
 
 
-def _nearest(name: str, names: Mapping[str, tuple[Setting, bool]]) -> str | None:
-    """The option that a wrong name probably means: of the same last part, of the same initials, or spelt similarly."""
-    last = name.rpartition(".")[2].removeprefix("--")
-    initials = "".join(word[:1] for word in last.split("-"))
-    for wanted in (last, initials if "-" in last else ""):
+def _nearest(name: str, names: dict[str, tuple[Setting, bool]]) -> str | None:
+    """The option that a wrong name probably means: of the same last part, meaning or initials, or spelt similarly."""
+    last = name.rpartition(".")[2].lstrip("-").lower()
+    by_initials = {_initials(known): known for known in reversed(names) if "-" in known[2:] and "." not in known}
+    for wanted in (last, _SYNONYMS.get(last, ""), _initials(last) if "-" in last else ""):
         if f"--{wanted}" in names:
             return f"--{wanted}"
-    near = get_close_matches(name, names, n=1)
-    return near[0] if near else None
+    near = get_close_matches(name, names, n=1, cutoff=_SIMILAR)
+    return by_initials.get(last) or (near[0] if near else None)
+
+
+def _initials(name: str) -> str:
+    return "".join(word[:1] for word in name.removeprefix("--").split("-"))
 
 
 def _positionals(

@@ -75,7 +75,8 @@ def _near(name: str | Path, folder: Path = Path()) -> str:
     shipped = {known: known for known in list_configs()}
     choices = [(_as_name(path), shipped), (path.name, beside)]
     for word, known in reversed(choices) if path.suffix else choices:
-        if near := get_close_matches(word, known, n=1):
+        longer = [name for name in known if word and name.startswith(word)]
+        if near := longer or get_close_matches(word, known, n=1):
             return f"; did you mean '{known[near[0]]}'?"
     return "; give the path of a TOML file, or the name of a configuration such as highway50-mnist"
 

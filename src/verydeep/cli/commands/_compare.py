@@ -156,6 +156,8 @@ def _draw(found: RunComparison, path: Path, metric: str | None) -> None:
             if all(any(getattr(line, name) is not None for line in run.metrics) for run in drawn)
         ]
         metric = shared[0] if shared else "loss"
+    elif not any(getattr(line, metric) is not None for run in drawn for line in run.metrics):
+        raise UserError(f"none of these runs has measured {metric}, so there is nothing to draw")
     with status("drawing the curves"):
         from verydeep.report import plot_curves
 

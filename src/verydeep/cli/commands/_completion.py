@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Literal
 
-from verydeep.cli._options import Setting, positional, read_options, settings_of
+from verydeep.cli._options import Setting, option_names, positional, read_options, settings_of
 
 _BASH = """_verydeep() {
     local words
@@ -68,7 +68,8 @@ def words_after(line: list[str]) -> list[str]:
             return _choices(setting)
     values = [word for setting in settings if setting.argument.positional for word in _choices(setting)]
     first = inner if len(line) == 1 else []
-    return [*first, *values, *(name for setting in named for name in setting.names), "--help"]
+    negated = [name for name in option_names(settings) if name.startswith("--no-")]
+    return [*first, *values, *(name for setting in named for name in setting.names), *negated, "--help"]
 
 
 def _choices(setting: Setting) -> list[str]:
@@ -76,7 +77,11 @@ def _choices(setting: Setting) -> list[str]:
     if setting.name in ("data.source", "data", "what") or setting.owner.__name__.startswith("Data"):
         from verydeep.data import KNOWN_NAMES
 
-        return list(KNOWN_NAMES) if setting.name in ("data.source", "data", "what", "name") else []
+        if setting.name == "what":
+            from verydeep.config import list_configs
+
+            return [*KNOWN_NAMES, *list_configs()]
+        return list(KNOWN_NAMES) if setting.name in ("data.source", "data", "name") else []
     if setting.name == "model.name" or setting.owner.__name__ == "ModelsOptions":
         from verydeep.models import list_models
 

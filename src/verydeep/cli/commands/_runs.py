@@ -41,6 +41,8 @@ def main(arguments: list[str]) -> int:
     options = read_options(RunsOptions, "runs", arguments)
     if options.remove:
         return _remove(options)
+    if "--remove" in arguments or options.yes:
+        raise UserError("name the runs to remove: verydeep runs --remove RUN")
     from verydeep.training import list_runs, list_studies
 
     runs = list_runs(options.folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from verydeep.cli._options import (
     INLINE,
     DataRoot,
     Quiet,
+    Setting,
     given_options,
     option,
     positional,
@@ -121,6 +122,8 @@ def _single(options: TrainOptions | ResumeOptions) -> str:
         run = resume(options.resume, epochs=options.epochs, root=options.root, progress=progress)
     else:
         run = Run.load(options.resume)
+        if run.summary is None or run.summary.status not in ("finished", "stopped early"):
+            return _ending(run)
         return f"{run.path} has already finished (train it for longer with --epochs N)\n{_ending(run)}"
     return _ending(run)
 
@@ -195,10 +198,25 @@ def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
     reject_former_names(arguments)
     settings = settings_of(TrainOptions)
     given = given_options(settings, "train", arguments)
-    if "--help" in arguments or "-h" in arguments or not {"resume", "what"} & given.keys():
+    if "--help" in arguments or "-h" in arguments:
         return read_options(TrainOptions, "train", arguments)
     if "resume" in given:
-        return _resume_options(given)
+        return _resume_options(given, settings)
+    if not {"what", "data.source"} & given.keys() and {"data.ignore", "data.categorical"} & given.keys():
+        last = arguments[-1]  # --ignore id date wine.csv: the list has taken the file
+        if Path(last).exists():
+            return parse([last, *arguments[:-1]])
+    options = _train_options(given, settings, arguments)
+    if given.get("init") is not None and not Path(given["init"]).is_file():
+        options = replace(options, settings=replace(options.settings, init=str(find_run(Path(given["init"])))))
+    return options
+
+
+def _train_options(given: dict[str, Any], settings: list[Setting], arguments: list[str]) -> TrainOptions:
+    from verydeep.data import DataConfig
+
+    if "what" not in given:
+        return read_options(TrainOptions, "train", arguments)
     try:
         start = find_settings(given["what"])
     except UserError:
@@ -206,14 +224,20 @@ def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
         if stray is not None and not Path(given["what"]).exists():
             raise stray from None
         raise
+    if "data.source" in given and start == TrainConfig(data=DataConfig(given["what"])):
+        raise UserError(f"{given['what']} and --data {given['data.source']} are both data; give one of them")
     return read_options(TrainOptions, "train", arguments, default=TrainOptions(settings=start))
 
 
-def _resume_options(given: dict[str, Any]) -> ResumeOptions:
+def _resume_options(given: dict[str, Any], settings: list[Setting]) -> ResumeOptions:
     allowed = {f.name for f in fields(ResumeOptions)}
-    others = [given["what"] if name == "what" else f"--{name.replace('_', '-')}" for name in given.keys() - allowed]
+    written = {setting.name: setting.names[0] for setting in settings} | {"what": given.get("what")}
+    others = [str(written[name]) for name in given.keys() - allowed]
     if others:
-        raise UserError(f"--resume continues a run as it was; it does not take {', '.join(sorted(others))}")
+        raise UserError(
+            f"--resume continues a run as it was; it does not take {', '.join(sorted(others))} "
+            "(--init RUN starts a new run from its weights)"
+        )
     return ResumeOptions(**given | {"resume": find_run(given["resume"])})
 
 
@@ -227,14 +251,18 @@ def find_settings(what: str) -> TrainConfig:
         return TrainConfig(data=DataConfig(what))
     if (path / "config.json").exists() or (path / "seeds.json").exists():
         raise UserError(f"{what} is a run; continue it with: verydeep train --resume {what}")
-    if path.is_dir() or path.suffix.lower() in _DATA_FILES:
+    near = None if path.exists() else _near_data(path)
+    if path.is_dir() or (path.suffix.lower() in _DATA_FILES and not near):
         return TrainConfig(data=DataConfig(what))
     try:
         return read_config(what)
-    except UserError:
-        if path.exists() or not (near := _near_data(path)):
+    except UserError as error:
+        if path.is_file() and path.suffix.lower() != ".toml":
+            raise UserError(f"{error}; data must be a .csv, .parquet or .npz file, or a folder of images") from None
+        if path.exists() or (not near and _is_near_configuration(what)):
             raise
-        raise UserError(f"{what} is neither a file nor a dataset nor a configuration; did you mean '{near}'?") from None
+        hint = f"did you mean '{near}'?" if near else "verydeep train --help says what can be given"
+        raise UserError(f"{what} is neither a file nor a dataset nor a configuration; {hint}") from None
 
 
 def _near_data(path: Path) -> str | None:
@@ -242,8 +270,16 @@ def _near_data(path: Path) -> str | None:
     from verydeep.data import KNOWN_NAMES
 
     beside = [str(path.with_name(file.name)) for file in path.parent.glob("*") if file.suffix in _DATA_FILES]
-    near = get_close_matches(str(path), [*KNOWN_NAMES, *beside], n=1, cutoff=0.7)
-    return near[0] if near else None
+    names = {name.lower(): name for name in (*KNOWN_NAMES, *beside)}
+    near = get_close_matches(str(path).lower(), names, n=1, cutoff=0.7)
+    return names[near[0]] if near else None
+
+
+def _is_near_configuration(what: str) -> bool:
+    """Whether the name is so similar to that of a configuration that this was probably meant."""
+    from verydeep.config import list_configs
+
+    return what.endswith(".toml") or bool(get_close_matches(Path(what).stem, list_configs(), n=1, cutoff=0.7))
 
 
 def reject_former_names(arguments: list[str]) -> None:

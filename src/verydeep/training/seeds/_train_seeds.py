@@ -27,6 +27,7 @@ from verydeep.training.seeds._seeds_folder import Seeds
 from verydeep.training.seeds._seeds_progress import SeedsProgress, choose_seeds_progress
 
 _UPDATE_EVERY = 0.2  # seconds
+_MOST_SEEDS = 10_000
 
 
 class SeedsInterrupted(Exception):  # noqa: N818 - not an error
@@ -89,8 +90,8 @@ def train_seeds(
         >>> print(seeds.describe())  # doctest: +SKIP
         Best (mean ± std) test accuracy: 51.11 (44.31 ± 9.62) %, sample standard deviation over 2 runs; ...
     """
-    if count < 1:
-        raise UserError(f"the number of seeds must be at least 1, got {count}")
+    if not 1 <= count <= _MOST_SEEDS:
+        raise UserError(f"the number of seeds must be from 1 to {_MOST_SEEDS:,}, got {count:,}")
     if "WORLD_SIZE" in os.environ:
         raise UserError("every seed already has its own process; train several seeds without torchrun")
     config = replace(config, threads=config.threads or 1)
