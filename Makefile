@@ -59,9 +59,11 @@ $(BIN)/python:
 	  || { rm -rf .venv; echo "python3 cannot create a virtual environment; on Debian or Ubuntu, install python3-venv" >&2; exit 2; }
 
 .venv/installed: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@echo "installing verydeep into .venv; this takes a few minutes the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/installed-dev: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@echo "installing verydeep and its test tools into .venv; this takes a few minutes the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch .venv/installed $@

@@ -64,7 +64,7 @@ class SeedsTable(SeedsProgress):
     def _table(self, running: Collection[int], failed: Mapping[int, str]) -> "Table":
         from rich.table import Table
 
-        table = Table("seed", "status", "epoch", "loss", "accuracy", "valid", "test", "time")
+        table = Table("seed", "status", "epoch", "loss", "accuracy", "validation", "test", "time")
         runs = self.seeds.runs
         for seed in self.seeds.seeds:
             status = f"failed: {failed[seed]}" if seed in failed else "training" if seed in running else "waiting"
