@@ -44,7 +44,7 @@ def test_a_python_command_does_not(planted: Path) -> None:
 @pytest.mark.slow
 def test_the_process_of_a_seed_does_not(planted: Path, tmp_path: Path) -> None:
     process = SeedProcess(tmp_path, 0, None, False)
-    assert "expected a folder made with --seeds" in process.problem
+    assert "expected a folder made by train_seeds" in process.problem
     assert not planted.exists()
 
 

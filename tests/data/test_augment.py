@@ -97,7 +97,7 @@ def test_without_pad_and_mirror_nothing_changes() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [({"pad": -1}, "pad must be 0 or more"), ({"rotate": 181.0}, "0 to 180 degrees"), ({"rotate": math.nan}, "degrees"),
-     ({"scale": 1.0}, "scale must be from 0 to below 1")],
+     ({"scale": 1.0}, "scale must be at least 0 and less than 1")],
 )  # fmt: skip
 def test_impossible_settings_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):

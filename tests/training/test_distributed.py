@@ -176,7 +176,7 @@ def test_running_statistics_are_those_of_all_processes(one: Path, two: Path) -> 
 def test_the_command_prints_once_and_chooses_one_folder(tmp_path: Path) -> None:
     options = ["train", "--data.source", "digits", "--model.depth", "3", "--epochs", "2", "--threads", "1"]
     done = run_together(tmp_path, "-m", "verydeep", *options)
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["epoch", "epoch", "finished"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["training", "epoch", "epoch", "finished"]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["highway-mlp-digits-1"]
 
 

@@ -231,7 +231,7 @@ def test_another_optimiser_than_the_checkpoint_s_is_refused(tiny: Dataset, confi
 @pytest.mark.slow
 def test_what_the_machine_does_not_have_is_said_in_a_line(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
     for changes, words in (
-        ({"device": "nonsense"}, "device 'nonsense' cannot be used"),
+        ({"device": "nonsense"}, "there is no device 'nonsense'"),
         ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory for this highway-mlp"),
     ):
         with pytest.raises(UserError, match=words):

@@ -180,7 +180,7 @@ def test_seeds_save_and_end_when_the_process_that_started_them_is_killed(tmp_pat
 def test_what_cannot_be_trained_is_refused_before_anything_is_made(
     tmp_path: Path, quick: TrainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match="seeds must be at least 1, got 0"):
+    with pytest.raises(UserError, match="the number of seeds must be from 1 to 10,000, got 0"):
         train_seeds(quick, 0, tmp_path / "seeds")
     with pytest.raises(UserError, match="did you mean 'highway-mlp'"):
         train_seeds(TrainConfig(**vars(quick) | {"model": ModelConfig("highway-mpl")}), 2, tmp_path / "seeds")
