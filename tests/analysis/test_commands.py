@@ -212,7 +212,9 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(1 - report["test"][1]["error"])
     assert main(["analyze", str(folder), "--only", "gates,lesions"]) == 0
     assert main(["train", "--resume", str(folder)]) == 0
-    assert "pruned" in (line := capsys.readouterr().out.splitlines()[-1]) and str(folder) in line, line
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("pruned")
+    assert str(folder) in line
     assert main(["runs", str(folder.parent), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["run-pruned"]["status"] == "pruned"

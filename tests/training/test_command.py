@@ -329,7 +329,9 @@ def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
         (["MNIST"], "did you mean 'mnist'?"),
         (["highway50"], "did you mean 'highway50-mnist'?"),
         (["nothing"], "nothing is neither a file nor a dataset nor a configuration; verydeep train --help"),
-        (["table.txt"], "data must be a .csv, .parquet or .npz file, or a folder of images"),
+        (["table.txt"], "table.txt is neither data nor a configuration: data is a .csv, .parquet or .npz file"),
+        (["empty.txt"], "empty.txt is neither data nor a configuration"),
+        (["/dev/zero"], "/dev/zero is neither data nor a configuration"),
         (["flowers.csv", "--data", "digits"], "flowers.csv and --data digits are both data; give one of them"),
         (["digits", "--init", "nothing"], "there is no run nothing"),
         (["--resume", "old", "--lr", "3"], "it does not take --lr (--init RUN starts a new run"),
@@ -345,6 +347,7 @@ def test_near_misses_and_wrong_options_are_explained(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.txt").write_text("a b\n1 2\n")
+    (tmp_path / "empty.txt").touch()
     assert main(["train", *arguments]) == 2
     assert words in one_line(capsys)
 

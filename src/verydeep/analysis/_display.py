@@ -6,6 +6,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from verydeep.notebook import html_card
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,12 +71,7 @@ def split_name(split: str) -> str:
 def samples_of(samples: int, split: str) -> str:
     """Say how many samples of which data were measured."""
     the = "the " if split in _SPLIT_NAMES else ""
-    return count(samples, "sample") + (f" of {the}{split_name(split)}" if split else "")
-
-
-def count(number: int, noun: str) -> str:
-    """A number and what it counts."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return plural(samples, "sample") + (f" of {the}{split_name(split)}" if split else "")
 
 
 def list_layers(layers: Sequence[int]) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis._display import FROM_0, Displayed, count, list_layers, samples_of, split_name
+from verydeep.analysis._display import FROM_0, Displayed, list_layers, samples_of, split_name
+from verydeep.words import plural
 
 Array = NDArray[np.float64]
 PerLayer = tuple[Array, ...]
@@ -94,7 +95,7 @@ class GateStatistics(Displayed):
         gates = sum(map(len, self.mean))
         mean, opened = _mean(self.mean), _mean(self.open_share)
         return (
-            f"{count(len(self.layers), 'layer')}, {count(gates, 'gate')}, {count(self.samples, 'sample')}; "
+            f"{plural(len(self.layers), 'layer')}, {plural(gates, 'gate')}, {plural(self.samples, 'sample')}; "
             f"mean gate {mean:.3f}, "
             f"{opened:.1%} open (above {OPEN})"
         )
@@ -163,7 +164,7 @@ class ClassRouting(Displayed):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.classes)} classes, {count(len(self.layers), 'layer')}, {count(self.counts.sum(), 'sample')}; "
+            f"{len(self.classes)} classes, {plural(len(self.layers), 'layer')}, {plural(self.counts.sum(), 'sample')}; "
             f"from the gates "
             f"alone, a linear classifier reaches {self.probe_accuracy:.1%} accuracy (most frequent class: "
             f"{self.probe_chance:.1%})"
@@ -223,7 +224,7 @@ class LesionStudy(Displayed):
     def _summary(self) -> str:
         worst = int(self.loss.argmax())
         return (
-            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"error {self.baseline.error:.2%}, and "
             f"{self.error[worst]:.2%} with layer {worst} closed, the highest loss ({FROM_0})"
         )
@@ -278,7 +279,7 @@ class PairLesion(Displayed):
     def _summary(self) -> str:
         first, second = self._worst()
         return (
-            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"error {self.baseline.error:.2%}, and "
             f"{self.error[first, second]:.2%} with layers {first} and {second} closed, the highest loss ({FROM_0})"
         )
@@ -326,16 +327,16 @@ class GreedyLesion(Displayed):
     def _summary(self) -> str:
         order = ", ".join(map(str, self.order[:8])) + (", ..." if len(self.order) > 8 else "")
         return (
-            f"{count(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
+            f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"error {self.error[0]:.2%}, and "
-            f"{self.error[-1]:.2%} with {count(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
+            f"{self.error[-1]:.2%} with {plural(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         steps = dict.fromkeys(
             (0, len(self.order) // 4, len(self.order) // 2, 3 * len(self.order) // 4, len(self.order))
         )
-        rows = [(f"error with {count(closed, 'layer')} closed", f"{self.error[closed]:.2%}") for closed in steps]
+        rows = [(f"error with {plural(closed, 'layer')} closed", f"{self.error[closed]:.2%}") for closed in steps]
         return [("highway layers", f"{len(self.layers)}"), ("samples", samples_of(self.samples, self.split)), *rows]
 
 
@@ -422,7 +423,7 @@ class SignalFlow(Displayed):
     def _summary(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
         return (
-            f"{name}{count(len(self.layers), 'layer')}; "
+            f"{name}{plural(len(self.layers), 'layer')}; "
             f"from the first to the last layer, activations {_ends(self.activation)}, "
             f"gradients {_ends(self.gradient)}"
         )

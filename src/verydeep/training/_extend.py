@@ -3,6 +3,7 @@
 from verydeep.errors import UserError
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._run import Run
+from verydeep.words import plural
 
 
 def check_new_total(run: Run, epochs: int) -> None:
@@ -15,7 +16,7 @@ def check_new_total(run: Run, epochs: int) -> None:
         raise UserError(f"{run.path} {what}, so it cannot be continued; start a new run {way_out}")
     done = summary.epochs if summary is not None else metrics[-1].epoch if metrics else 0
     if epochs < done:
-        raise UserError(f"epochs = {epochs}, but {run.path} has already completed {count(done, 'epoch')}")
+        raise UserError(f"epochs = {epochs}, but {run.path} has already completed {plural(done, 'epoch')}")
 
 
 def describe_stretch(config: TrainConfig) -> str:
@@ -29,14 +30,9 @@ def describe_stretch(config: TrainConfig) -> str:
         return ""
     verb = "are" if len(parts) > 1 else "is"
     return (
-        f"{' and '.join(parts)} {verb} stretched over {count(config.epochs, 'epoch')}: "
+        f"{' and '.join(parts)} {verb} stretched over {plural(config.epochs, 'epoch')}: "
         "the result differs from that of a single run of this length"
     )
-
-
-def count(number: int, noun: str) -> str:
-    """A number and what it counts, in the singular or plural."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _is_constant(config: TrainConfig) -> bool:

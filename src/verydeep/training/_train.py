@@ -16,7 +16,7 @@ from verydeep.files import read_json
 from verydeep.lock import exclusive_lock
 from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._config import TrainConfig
-from verydeep.training._extend import check_new_total, count, describe_stretch
+from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
 from verydeep.training._progress import TrainingProgress, choose_progress
@@ -30,6 +30,7 @@ from verydeep.training.run._run_data import data_changes, fingerprint, write_dat
 from verydeep.training.run._state import Status
 from verydeep.training.step._process_group import ProcessGroup
 from verydeep.training.step._random import private_random_state, seeded
+from verydeep.words import plural
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
@@ -354,7 +355,7 @@ def _clean_folder(trainer: Trainer) -> None:
         progress.warn(f"{run.path / 'checkpoint'} has no checkpoint: training starts again from the beginning")
     missing = position.epoch - len(run.metrics)
     if missing > 0:
-        lost = count(missing, "epoch")
+        lost = plural(missing, "epoch")
         progress.warn(f"{run.path / 'metrics.jsonl'} is missing {lost}; the weights are not affected")
     run.truncate_metrics(position.epoch)
     recorded = read_json(run.path / "environment.json")
@@ -367,7 +368,7 @@ def _clean_folder(trainer: Trainer) -> None:
     for checkpoint, problem in trainer.state.problems.items():
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
-        progress.warn(f"{problem}; continuing from the one before, after {count(position.epoch, 'epoch')}")
+        progress.warn(f"{problem}; continuing from the one before, after {plural(position.epoch, 'epoch')}")
     remove_old(run.path / "checkpoint")
     run.log(f"training from epoch {position.epoch} batch {position.batch}")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.cli._status import load_torch
-from verydeep.cli._words import plural
 from verydeep.errors import UserError
 from verydeep.files import make_folder
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from verydeep.training import EpochMetrics, TrainConfig

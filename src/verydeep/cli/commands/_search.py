@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from verydeep.cli._options import DataRoot, Quiet, option, positional, read_options
 from verydeep.cli._status import status
-from verydeep.cli._words import plural
 from verydeep.cli.commands._train import reject_former_names
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from verydeep.search import Study, TrialRecord

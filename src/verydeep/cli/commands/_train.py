@@ -23,10 +23,10 @@ from verydeep.cli._options import (
 )
 from verydeep.cli._run_options import find_run
 from verydeep.cli._status import load_torch, status
-from verydeep.cli._words import plural
 from verydeep.config import former_names
 from verydeep.errors import UserError
 from verydeep.training import TrainConfig
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from verydeep.data import Dataset
@@ -254,11 +254,14 @@ def find_settings(what: str) -> TrainConfig:
     near = None if path.exists() else _near_data(path)
     if path.is_dir() or (path.suffix.lower() in _DATA_FILES and not near):
         return TrainConfig(data=DataConfig(what))
+    if path.exists() and path.suffix.lower() != ".toml":  # devices and pipes, too
+        raise UserError(
+            f"{what} is neither data nor a configuration: data is a .csv, .parquet or .npz file or a folder of images, "
+            "and the name of a configuration ends in .toml"
+        )
     try:
         return read_config(what)
-    except UserError as error:
-        if path.is_file() and path.suffix.lower() != ".toml":
-            raise UserError(f"{error}; data must be a .csv, .parquet or .npz file, or a folder of images") from None
+    except UserError:
         if path.exists() or (not near and _is_near_configuration(what)):
             raise
         hint = f"did you mean '{near}'?" if near else "verydeep train --help says what can be given"

@@ -6,9 +6,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verydeep.cli._words import plural
 from verydeep.search import SearchProgress, Study, TrialRecord, ranked, records
 from verydeep.training import clock
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from rich.table import Table

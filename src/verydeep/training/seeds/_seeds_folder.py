@@ -13,10 +13,11 @@ from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, read_json, write_atomic
 from verydeep.notebook import html_card
 from verydeep.training._config import TrainConfig
-from verydeep.training._extend import check_new_total, count
+from verydeep.training._extend import check_new_total
 from verydeep.training.run._display import DAMAGE, describe_run, draw
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run, require_free_folder
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ class Seeds:
         self.path, self.config, self.seeds = path, config, seeds
 
     def __repr__(self) -> str:
-        return f"Seeds({str(self.path)!r}, {count(len(self.seeds), 'seed')}{self._result()})"
+        return f"Seeds({str(self.path)!r}, {plural(len(self.seeds), 'seed')}{self._result()})"
 
     def _repr_html_(self) -> str:
         try:
