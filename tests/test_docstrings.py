@@ -61,7 +61,13 @@ def docstrings(value: Any) -> Iterator[tuple[str, str]]:
             yield f"{part.__name__}.{name}".rstrip("."), member.__doc__ or ""
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
+START_PROCESSES = {"Seeds", "resume_seeds", "run_bench", "search", "train_seeds"}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [pytest.param(*pair, marks=[pytest.mark.slow] if pair[1] in START_PROCESSES else []) for pair in NAMES],
+)
 def test_the_examples_are_right(module: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = getattr(import_module(module), name)
     if not is_documented_by_docstring(value):
@@ -69,6 +75,7 @@ def test_the_examples_are_right(module: str, name: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     runner, failures = doctest.DocTestRunner(optionflags=FLAGS, verbose=False), list[str]()
     for where, docstring in docstrings(value):  # each imports whatever it uses
+        assert "+SKIP" not in docstring, where
         runner.run(doctest.DocTestParser().get_doctest(docstring, {}, where, None, None), out=failures.append)
     assert not failures, "".join(failures)
 

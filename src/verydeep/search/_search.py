@@ -91,11 +91,10 @@ def search(
         Why the search stopped: `"complete"`, `"interrupted"` or `"the budget is used up"`.
 
     Example:
-        >>> from verydeep.search import check_search, read_search, search, start_study
-        >>> config = check_search(read_search("flowers.toml"))  # doctest: +SKIP
-        >>> study = start_study("runs/flowers", config)  # doctest: +SKIP
-        >>> search(study, "runs/flowers")  # doctest: +SKIP
-        'complete'
+        >>> from verydeep.search import Budget, read_search, search, start_study
+        >>> study = start_study("runs/digits", read_search("search-digits"))
+        >>> search(study, "runs/digits", budget=Budget.read("2 epochs"))
+        'the budget is used up'
     """
     folder, workers, budget = Path(folder), workers or Workers(), budget or Budget()
     progress = choose_search_progress(progress)

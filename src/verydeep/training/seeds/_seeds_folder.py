@@ -36,10 +36,12 @@ class Seeds:
         seeds: The seeds.
 
     Example:
-        >>> from verydeep.training import Seeds
-        >>> seeds = Seeds.load("runs/digits-seeds")  # doctest: +SKIP
-        >>> seeds  # doctest: +SKIP
-        Seeds('runs/digits-seeds', 5 seeds, best (mean ± std) test accuracy 97.21 (97.03 ± 0.15) %)
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.training import ModelConfig, Seeds, TrainConfig, train_seeds
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1)
+        >>> _ = train_seeds(config, 1, "runs/digits-seeds")
+        >>> Seeds.load("runs/digits-seeds")
+        Seeds('runs/digits-seeds', 1 seed, ...)
     """
 
     def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
