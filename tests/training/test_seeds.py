@@ -231,6 +231,7 @@ def test_the_table_has_a_row_for_every_seed(
     rows = capsys.readouterr().out
     for cells in ("│ 0    │ finished", "│ 1    │ training", "│ 2    │ failed: [no] way", "│ 3    │ waiting"):
         assert cells in rows
+    assert "validation" not in rows  # there is no validation data
 
 
 @pytest.mark.slow

@@ -64,14 +64,16 @@ class SeedsTable(SeedsProgress):
     def _table(self, running: Collection[int], failed: Mapping[int, str]) -> "Table":
         from rich.table import Table
 
-        table = Table("seed", "status", "epoch", "loss", "accuracy", "validation", "test", "time")
         runs = self.seeds.runs
+        validated = any(line.valid_accuracy is not None for run in runs.values() for line in run.metrics)
+        splits = ["validation", "test"] if validated else ["test"]
+        table = Table("seed", "status", "epoch", "loss", "accuracy", *splits, "time")
         for seed in self.seeds.seeds:
             status = f"failed: {failed[seed]}" if seed in failed else "training" if seed in running else "waiting"
-            table.add_row(*self._cells(seed, status, runs.get(seed)))
+            table.add_row(*self._cells(seed, status, runs.get(seed), validated))
         return table
 
-    def _cells(self, seed: int, status: str, run: Run | None) -> list[str]:
+    def _cells(self, seed: int, status: str, run: Run | None, validated: bool) -> list[str]:
         from rich.markup import escape
 
         metrics = run.metrics if run else []
@@ -80,7 +82,7 @@ class SeedsTable(SeedsProgress):
             status = run.summary.status
         elif run and status == "waiting":
             status = "saved"
-        accuracies = (line.accuracy, line.valid_accuracy, line.test_accuracy)
+        accuracies = [line.accuracy, *([line.valid_accuracy] if validated else []), line.test_accuracy]
         return [
             str(seed),
             escape(status),
