@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 from sklearn.metrics import log_loss  # type: ignore[import-untyped]
 from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from verydeep.cpu import cpu_settings
@@ -190,7 +190,7 @@ def alternatives_page(result: dict[str, Any]) -> str:
 
 
 @cpu_settings(threads=1)
-@threadpool_limits.wrap(limits=1)  # scikit-learn's threads
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]  # scikit-learn's threads
 def measure(name: str) -> dict[str, list[dict[str, Any]]]:
     """The trials of every method on one table."""
     trials: dict[str, list[dict[str, Any]]] = {method.name: [] for method in METHODS}
