@@ -279,3 +279,26 @@ def test_the_guides_use_options_that_exist() -> None:
                 assert given <= known | {"--help"}, f"{page}: {line}"
                 lines += 1
     assert lines > 20
+
+
+def test_markdown_is_printed_in_columns_that_fit_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from verydeep.cli import _console
+
+    lines = [
+        "So far:",
+        "| network | ours | machine |",
+        "|---|---|---|",
+        f"| highway-a | {'9' * 30} | {'x' * 30} |",
+        "",
+        "end",
+    ]
+    _console.print_markdown(lines, ["machine"])
+    assert capsys.readouterr().out.splitlines() == lines
+    monkeypatch.setattr(_console, "console", _console._Console(width=60, force_terminal=True, color_system=None))
+    _console.print_markdown(lines, ["machine"])
+    printed = capsys.readouterr().out.splitlines()
+    assert max(map(len, printed)) <= 60
+    assert [line.split()[0] for line in printed if line] == ["So", "network", "highway-a", "A", "end"]
+    assert "A wider terminal also shows: machine." in printed

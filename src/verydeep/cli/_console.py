@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from rich.text import Text
 
 _PAGE_WIDTH = 160  # characters: fits the widest table, that of verydeep bench
 
@@ -67,6 +67,38 @@ def print_columns(rows: Sequence[Mapping[str, Text]], left: Sequence[str], expen
         table.add_row(*(row[name] for name in shown))
     console.print(table)
     return hidden
+
+
+def print_markdown(lines: Sequence[str], expendable: Sequence[str] = ()) -> None:
+    """Print Markdown: unchanged into files and pipes, and on a terminal with tables in columns that fit its width.
+
+    Args:
+        lines: Lines of text and tables.
+        expendable: The columns to leave out on a narrow terminal, the first one first.
+    """
+    for is_table, part in groupby(lines, lambda line: line.startswith("|")):
+        if is_table and console.is_terminal:
+            _print_table([[cell.strip() for cell in line.strip("|").split(" |")] for line in part], expendable)
+        else:
+            print(*part, sep="\n")
+
+
+def _print_table(lines: Sequence[Sequence[str]], expendable: Sequence[str]) -> None:
+    names, _, *cells = lines
+    rows = [{name: Text(cell) for name, cell in zip(names, row, strict=True)} for row in cells]
+    hidden: list[str] = []
+    for name in expendable:
+        if rows and name in names and columns_width(rows, hidden) > console.width:
+            hidden.append(name)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        if name not in hidden:
+            table.add_column(name)
+    for row in rows:
+        table.add_row(*(cell for name, cell in row.items() if name not in hidden))
+    console.print(table)
+    if hidden:
+        console.print(f"A wider terminal also shows: {', '.join(hidden)}.", highlight=False)
 
 
 def _widest(rows: Sequence[Mapping[str, Text]], name: str) -> int:

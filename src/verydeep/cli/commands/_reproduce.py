@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 _TABLES = ("table1", "table2", "table3")
 _WHAT = ("fig1", *_TABLES, "all")
 _MOST_SEEDS = 1000
+# Columns that a narrow terminal has no room for, the least important first.
+_EXPENDABLE = (
+    "machine",
+    "time per seed",
+    "parameters",
+    "settings",
+    "diverged",
+    "seeds",
+    "epochs of the best",
+    "epochs",
+)
 _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 
@@ -134,6 +145,7 @@ def _fig1_study(options: ReproduceOptions) -> Fig1:
 
 def _write_fig1(study: Fig1, quick: bool) -> None:
     """Write the figure, the table and the pages from all results so far."""
+    from verydeep.cli._console import print_markdown
     from verydeep.paper import (
         NETWORKS,
         best_curves,
@@ -159,8 +171,10 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
     values = {"ratio_at_100_layers": loss_ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
     write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
     write_atomic(study.results / "fig1.md", fig1_page(found, study.protocol))
-    print("\n".join(fig1_table_lines(rows)))
-    print("\n".join(["", *claim_lines(rows, left), ""]))
+    print_markdown(fig1_table_lines(rows), _EXPENDABLE)
+    print()
+    print_markdown(claim_lines(rows, left))
+    print()
     print(f"{study.time_left(found)}; figure, table and analysis are in {study.results}")
     if study.results.name == "fig1":  # among the other results, not in a folder of its own
         print(f"everything measured so far: {write_page(study.results.parent, quick)}")
@@ -233,6 +247,7 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
 
 def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
     """Write the curves and the page of all tables, and print the selected tables."""
+    from verydeep.cli._console import print_markdown
     from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
     from verydeep.report import plot_tables
 
@@ -241,9 +256,11 @@ def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
         panels = [(title.partition(":")[0], table_panel(table, found)) for table, title in TABLES.items()]
         plot_tables(panels, study.results / f"curves.{suffix}")
     for table in tables:
-        print(TABLES[table], *table_lines(table, found), sep="\n")
+        print(TABLES[table])
+        print_markdown(table_lines(table, found), _EXPENDABLE)
         if table != "table2":
-            print("The authors' log next to ours", *log_lines(found, table), sep="\n")
+            print("The authors' log next to ours")
+            print_markdown(log_lines(found, table))
     print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
 
 
