@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.analysis._activity_results import (
+        NOISE as NOISE,
+        ClassRouting,
+        GateStatistics,
+        SignalFlow,
+        is_significant as is_significant,
+    )
     from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
     from verydeep.analysis._display import split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._gates import gate_statistics
+    from verydeep.analysis._lesion_results import DepthUsage, GreedyLesion, LesionStudy, PairLesion, PruneReport, Score
     from verydeep.analysis._lesions import lesion_study, pair_lesions
     from verydeep.analysis._observations import IDLE as IDLE, Observations as Observations, observations as observations
     from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
-    from verydeep.analysis._results import (
-        NOISE as NOISE,
-        ClassRouting,
-        DepthUsage,
-        GateStatistics,
-        GreedyLesion,
-        LesionStudy,
-        PairLesion,
-        PruneReport,
-        Score,
-        SignalFlow,
-        is_significant as is_significant,
-    )
     from verydeep.analysis._routing import class_routing
     from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
     from verydeep.analysis._signal_flow import signal_flow

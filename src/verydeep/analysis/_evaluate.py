@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
 from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, device_of, iterate
-from verydeep.analysis._results import Score
+from verydeep.analysis._lesion_results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.objectives import Classification, Totals, evaluate_batches

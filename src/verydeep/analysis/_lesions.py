@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode
 from verydeep.analysis._data import Data, ModelAndData, Progress, first_samples, subrange
+from verydeep.analysis._lesion_results import LesionStudy, PairLesion, Score
 from verydeep.analysis._replay import CachingMode, ReplayMode, can_replay
-from verydeep.analysis._results import LesionStudy, PairLesion, Score
 from verydeep.cpu import cpu_settings
 from verydeep.objectives import Classification
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from verydeep.analysis._activity import Moments, Recorder, to_array
+from verydeep.analysis._activity_results import Array, ClassRouting, PerLayer
 from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched
-from verydeep.analysis._results import Array, ClassRouting, PerLayer
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError

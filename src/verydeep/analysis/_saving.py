@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from verydeep.analysis._activity_results import ClassRouting, GateStatistics, SignalFlow
 from verydeep.analysis._display import Described, Displayed, draw, picture_of
+from verydeep.analysis._lesion_results import DepthUsage, GreedyLesion, LesionStudy, PairLesion, PruneReport
 from verydeep.analysis._observations import Observations, observations
-from verydeep.analysis._results import (
-    ClassRouting,
-    DepthUsage,
-    GateStatistics,
-    GreedyLesion,
-    LesionStudy,
-    PairLesion,
-    PruneReport,
-    SignalFlow,
-)
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.notebook import html_card

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._activity import to_array
+from verydeep.analysis._activity_results import SignalFlow
 from verydeep.analysis._blocks import highway_modules, shadow_copy
 from verydeep.analysis._data import Data, Progress, as_batched, device_of, iterate
-from verydeep.analysis._results import SignalFlow
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.nn import HighwayStack, PlainStack

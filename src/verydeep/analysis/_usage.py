@@ -7,8 +7,8 @@ from torch import nn
 
 from verydeep.analysis._data import Data, ModelAndData, Progress, subrange
 from verydeep.analysis._evaluate import evaluate_closed
+from verydeep.analysis._lesion_results import DepthUsage, GreedyLesion
 from verydeep.analysis._lesions import LesionRunner
-from verydeep.analysis._results import DepthUsage, GreedyLesion
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 
