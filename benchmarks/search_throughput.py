@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from verydeep.data import load_dataset
 from verydeep.processes import python_command
-from verydeep.search import draw, read_search
+from verydeep.search import read_search
+from verydeep.studies import draw
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """

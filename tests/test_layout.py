@@ -22,6 +22,7 @@ FLOORS: list[set[str]] = [
     {"optim"},
     {"objectives"},
     {"training", "analysis"},
+    {"studies"},
     {"search"},
     {"report"},
     {"interop"},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from verydeep.errors import unknown
 from verydeep.paper._recipes import read_recipe
-from verydeep.search import Settings, with_settings
+from verydeep.studies import Settings, with_settings
 from verydeep.training import TrainConfig
 
 BASE = "base"

@@ -1,23 +1,29 @@
-"""Start Python processes that never import from the directory they are started in.
+"""Python processes that this one starts, and how the two talk.
 
-Without `-P`, `python -m` and `python -c` look for every module in the working directory first: a file called
-`random.py` there would be run. All Python processes are started by this module; `tests/test_layout.py` enforces it.
+Every process is a fresh interpreter, because a fork of a process that runs threads may hang. It never imports from the
+directory it is started in: without `-P`, a file called `random.py` there would be run. `tests/test_layout.py` enforces
+that no other module starts Python.
+
+Parent and child exchange lines of JSON through the child's standard input and output. Options go there and not to the
+command line, which everyone on the machine can read: a storage's address may contain a password. A child saves its work
+and ends when its standard input is closed, which also happens when its parent has died.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING
+import threading
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
+    from collections.abc import Mapping
 
-_VARIABLE = "PYTHONSAFEPATH"  # the equivalent of -P for multiprocessing, which builds its own command
-_environment_lock = Lock()
+_MOST_READ = 1 << 20  # bytes
 
 
 def python_command(*arguments: str) -> list[str]:
@@ -25,34 +31,100 @@ def python_command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
-def spawn(target: Callable[..., None], *arguments: object) -> SpawnProcess:
-    """Call a function in a fresh interpreter, as a daemon process of multiprocessing.
+class ChildProcess:
+    """A Python process in a session of its own, so that Ctrl-C reaches only the parent, which passes it on once.
 
     Args:
-        target: A module-level function.
-        arguments: Its arguments, which may include connections.
-
-    Returns:
-        The started process.
+        arguments: The arguments of Python, such as `-m` and the name of a module.
+        environment: Its environment variables.
+        errors: The file that receives what it prints to standard error.
     """
-    from multiprocessing import get_context
 
-    process = get_context("spawn").Process(target=target, args=arguments, daemon=True)
-    with _safe_path():
-        process.start()
-    return process
+    def __init__(self, *arguments: str, environment: Mapping[str, str], errors: IO[Any]) -> None:
+        self._process = subprocess.Popen(
+            python_command(*arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=dict(environment),
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output, self._partial = self._process.stdin, self._process.stdout, b""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, negative if it was killed by a signal; None while it runs."""
+        return self._process.poll()
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send a message; nothing happens if the process has ended."""
+        with suppress(BrokenPipeError):
+            self._input.write(json.dumps(message).encode() + b"\n")
+            self._input.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next message; None if the process has ended."""
+        line = self._output.readline()
+        return dict(json.loads(line)) if line.endswith(b"\n") else None
+
+    def received(self) -> list[dict[str, Any]]:
+        """The messages that have arrived, without waiting; not to be mixed with `receive`."""
+        os.set_blocking(self._output.fileno(), False)
+        with suppress(BlockingIOError):
+            self._partial += os.read(self._output.fileno(), _MOST_READ)
+        *lines, self._partial = self._partial.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def stop(self) -> None:
+        """Close its standard input, which asks it to save and end."""
+        with suppress(BrokenPipeError):
+            self._input.close()
+
+    def kill(self) -> None:
+        """End it now."""
+        self._process.kill()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it has ended, and close the pipes."""
+        self.stop()
+        self._process.wait()
+        self._output.close()
 
 
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """Set the variable for new processes, including the resource tracker that multiprocessing starts for itself."""
-    with _environment_lock:
-        before = os.environ.get(_VARIABLE)
-        os.environ[_VARIABLE] = "1"
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[_VARIABLE]
-            else:
-                os.environ[_VARIABLE] = before
+def first_message() -> dict[str, Any]:
+    """In a child: read the first message, and not a byte more, because `stop_when_input_closes` waits for the rest."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(sys.stdin.fileno(), 1)
+        if not byte:  # the parent has gone before it said anything
+            sys.exit(0)
+        line += byte
+    return dict(json.loads(line))
+
+
+def stop_when_input_closes() -> None:
+    """In a child: press Ctrl-C, as it were, when the parent closes this process's standard input or dies."""
+
+    def wait() -> None:
+        os.read(sys.stdin.fileno(), 1)  # unbuffered, because a lock on sys.stdin would block the interpreter's exit
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def send_if_possible(message: Mapping[str, object]) -> None:
+    """In a child: send a message of a few hundred bytes, or drop it if the parent does not read or has gone."""
+    output = sys.__stdout__
+    if output is None:
+        return
+    os.set_blocking(output.fileno(), False)
+    with suppress(BlockingIOError, BrokenPipeError):
+        os.write(output.fileno(), json.dumps(message).encode() + b"\n")

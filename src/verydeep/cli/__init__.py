@@ -31,6 +31,7 @@ COMMANDS = {
     "runs": "list or remove runs",
     "search": "search over training settings, on one machine or many",
     "train": "train a network on your data or from a configuration",
+    "worker": "train for a study that was started here or on another machine",
 }
 _USAGE = """usage: verydeep COMMAND [OPTIONS]
 

@@ -9,11 +9,22 @@ from typing import Any, Literal
 
 from verydeep.config import find_config, from_dict, read_settings, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.search._halving import Halving
-from verydeep.search._space import Space, dotted, read_space, space_tables, with_current_names, with_first_choices
+from verydeep.studies import (
+    Group,
+    Halving,
+    Sampling,
+    Space,
+    Stages,
+    default_metric,
+    read_space,
+    space_tables,
+    with_current_names,
+    with_first_choices,
+)
 from verydeep.training import TrainConfig
 
 Hint = Callable[[str], None]
+GROUP = "trials"  # the name of a search's group
 
 _METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
 
@@ -80,20 +91,34 @@ class SearchConfig:
         """What trials are compared by, as far as it is known before the data is loaded; see `with_metric`."""
         if self.options.metric:
             return self.options.metric
-        return self._default_metric(self.train.data.validation is not None or self.train.data.valid_path is not None)
+        data = self.train.data
+        return default_metric(self.train, data.validation is not None or data.valid_path is not None)
 
     def with_metric(self, validated: bool) -> "SearchConfig":
         """The same search with its metric filled in, given whether the data has validation samples."""
-        metric = self.options.metric or self._default_metric(validated)
+        metric = self.options.metric or default_metric(self.train, validated)
         return replace(self, options=replace(self.options, metric=metric))
-
-    def _default_metric(self, validated: bool) -> str:
-        return "valid_accuracy" if validated else "train_loss" if self.train.evaluate_train else "loss"
 
     @property
     def maximise(self) -> bool:
         """Whether higher values of the metric are better."""
         return self.metric.endswith("accuracy")
+
+    @property
+    def group(self) -> Group:
+        """The search as the group of a study."""
+        options = self.options
+        sampling = Sampling(self.space, options.trials, options.seed, options.sampler)
+        return Group(GROUP, self.train, sampling=sampling, halving=options.halving)
+
+    @classmethod
+    def from_group(cls, group: Group, metric: str) -> "SearchConfig":
+        """The search that a group stands for."""
+        sampling, halving = group.sampling, group.halving
+        assert sampling is not None
+        assert not isinstance(halving, Stages)
+        options = Options(metric, sampling.sampler, sampling.seed, sampling.trials, halving)
+        return cls(group.config, sampling.space, options)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that `search_config` reads back."""
@@ -157,11 +182,3 @@ def _base_configs(values: dict[str, Any], space: object, where: str) -> tuple[Tr
         return from_dict(TrainConfig, values, where), filled
     except UserError:
         return filled, filled
-
-
-def differences(before: SearchConfig, now: SearchConfig) -> list[str]:
-    """The settings in which two searches differ, except for the number of trials."""
-    old, new = (dotted(config.as_dict()) | {"search.metric": config.metric} for config in (before, now))
-    return sorted(
-        name for name in old.keys() | new.keys() if old.get(name) != new.get(name) and name != "search.trials"
-    )

@@ -7,7 +7,8 @@ from statistics import median
 
 from verydeep.paper.fig1._results import Fig1Results
 from verydeep.paper.fig1._summary import best_trials
-from verydeep.search import TrialRecord, importance
+from verydeep.search import importance
+from verydeep.studies import TrainingRecord
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def influences(results: Sequence[Fig1Results], epochs: int) -> list[Influence]:
 
 def _influence(result: Fig1Results, epochs: int) -> Influence:
     records = [
-        TrialRecord(t.trial, t.status, None if math.isinf(value := t.best(epochs)) else value, settings=t.settings)
+        TrainingRecord(t.trial, t.status, None if math.isinf(value := t.best(epochs)) else value, settings=t.settings)
         for t in result.trials.values()
     ]
     best = [trial.settings for trial in best_trials(result)]

@@ -11,7 +11,8 @@ from typing import Literal
 
 from verydeep.config import config_folder
 from verydeep.errors import unknown
-from verydeep.search import SearchConfig, Settings, Space, draw, read_search, with_settings
+from verydeep.search import SearchConfig, read_search
+from verydeep.studies import Settings, Space, draw, with_settings
 from verydeep.training import TrainConfig
 
 DEPTHS = (10, 20, 50, 100)

@@ -16,7 +16,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, write_atomic
 from verydeep.paper.fig1._protocol import Fig1Network, Protocol, settings_of
-from verydeep.search import Settings
+from verydeep.studies import Settings
 from verydeep.training import EpochMetrics, TrainConfig, environment
 
 

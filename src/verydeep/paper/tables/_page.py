@@ -14,7 +14,7 @@ from verydeep.paper.tables._results import SeedCurve, TableResult, shared
 from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TableRow
 from verydeep.paper.tables._time_left import epoch_seconds
 from verydeep.report import render_markdown
-from verydeep.search import dotted
+from verydeep.studies import dotted
 
 
 @dataclass(frozen=True)

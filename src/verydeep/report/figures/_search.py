@@ -13,12 +13,13 @@ from verydeep.report.figures._axes import metric_name, style_axes
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 if TYPE_CHECKING:  # imported in functions, because optuna is heavy and most figures do not need it
-    from verydeep.search import Choices, Range, Space, TrialRecord
+    from verydeep.search import Choices, Range, Space
+    from verydeep.studies import TrainingRecord
 _MOST_CHARACTERS = 24  # of all choices of a field together; longer labels are rotated
 
 
 def plot_slices(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
+    records: Sequence[TrainingRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
 ) -> ThemedFigure:
     """Draw the result against each field; diverged trials are crosses at the edge, pruned trials are hollow.
 
@@ -31,10 +32,11 @@ def plot_slices(
 
     Example:
         >>> from verydeep.report import plot_slices
-        >>> from verydeep.search import Choices, Range, TrialRecord
+        >>> from verydeep.search import Choices, Range
+        >>> from verydeep.studies import TrainingRecord
         >>> space = {"optim.lr": Range(0.01, 1.0, log=True), "model.depth": Choices((10, 20))}
         >>> settings = [{"optim.lr": 0.1, "model.depth": 10}, {"optim.lr": 0.3, "model.depth": 20}]
-        >>> records = [TrialRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
+        >>> records = [TrainingRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
         >>> figure = plot_slices(records, space, "valid_accuracy", "slices.png")
     """
     shown = _shown(records)
@@ -47,7 +49,7 @@ def plot_slices(
 
 
 def plot_parallel(
-    records: Sequence[TrialRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
+    records: Sequence[TrainingRecord], space: Space, metric: str, path: FigurePath = None, *, theme: Theme = "light"
 ) -> ThemedFigure:
     """Draw every trial as a line through its settings, the best on top.
 
@@ -60,10 +62,11 @@ def plot_parallel(
 
     Example:
         >>> from verydeep.report import plot_parallel
-        >>> from verydeep.search import Choices, Range, TrialRecord
+        >>> from verydeep.search import Choices, Range
+        >>> from verydeep.studies import TrainingRecord
         >>> space = {"optim.lr": Range(0.01, 1.0, log=True), "model.depth": Choices((10, 20))}
         >>> settings = [{"optim.lr": 0.1, "model.depth": 10}, {"optim.lr": 0.3, "model.depth": 20}]
-        >>> records = [TrialRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
+        >>> records = [TrainingRecord(n, "finished", 0.9 + n / 100, settings=s) for n, s in enumerate(settings)]
         >>> figure = plot_parallel(records, space, "valid_accuracy", "parallel.png")
     """
     from verydeep.search import ranked
@@ -84,12 +87,12 @@ def plot_parallel(
     return figure
 
 
-def _shown(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+def _shown(records: Sequence[TrainingRecord]) -> list[TrainingRecord]:
     return [r for r in records if r.settings and r.status not in ("training", "waiting", "failed")]
 
 
 def _draw_slice(
-    axes: Axes, shown: list[TrialRecord], name: str, domain: Range | Choices, metric: str, palette: Palette
+    axes: Axes, shown: list[TrainingRecord], name: str, domain: Range | Choices, metric: str, palette: Palette
 ) -> None:
     from verydeep.search import Choices, Range
 
@@ -110,7 +113,7 @@ def _draw_slice(
 
 
 def _draw_results(
-    axes: Axes, shown: list[TrialRecord], name: str, position: Callable[[Any], float], colour: str
+    axes: Axes, shown: list[TrainingRecord], name: str, position: Callable[[Any], float], colour: str
 ) -> float:
     """Draw the results, hollow for pruned trials, and return the lowest."""
     lowest = math.inf

@@ -17,7 +17,7 @@ class Budget:
         epochs: Epochs of all trials of the study together, including those trained before.
 
     Example:
-        >>> from verydeep.search import Budget
+        >>> from verydeep.studies import Budget
         >>> Budget.read("90min").seconds
         5400.0
         >>> Budget.read("500 epochs").epochs

@@ -14,7 +14,7 @@ from optuna.storages.journal._file import BaseJournalFileLock
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
 from verydeep.lock import exclusive_lock
-from verydeep.search.storage._dead_workers import release_unlocked, worker_lock
+from verydeep.studies.storage._dead_workers import release_unlocked, worker_lock
 
 Result = TypeVar("Result")
 
@@ -23,7 +23,7 @@ class JournalStore:
     """A journal file in the study's folder; claims are made under a lock."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.options = folder, dict[str, object](storage=None)
         make_folder(folder)
         try:
             backend: BaseJournalBackend = JournalFileBackend(str(folder / "journal.log"), lock_obj=_KernelLock(folder))

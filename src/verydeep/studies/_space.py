@@ -29,7 +29,7 @@ class Range:
         log: Whether the logarithm is uniformly distributed, and not the value itself.
 
     Example:
-        >>> from verydeep.search import Range
+        >>> from verydeep.studies import Range
         >>> Range(1, 9).at(0.5), Range(0.01, 1.0, log=True).at(0.5)
         (5, 0.1)
     """
@@ -65,7 +65,7 @@ class Choices:
         choices: The values.
 
     Example:
-        >>> from verydeep.search import Choices
+        >>> from verydeep.studies import Choices
         >>> Choices(("tanh", "relu")).at(0.7)
         'relu'
     """

@@ -15,8 +15,9 @@ from sqlalchemy.pool import NullPool
 
 from verydeep.errors import UserError
 from verydeep.redact import redact
-from verydeep.search.storage._dead_workers import MISSED_HEARTBEATS, release_silent, send_heartbeats
-from verydeep.search.storage._store import quiet_optuna
+from verydeep.studies.storage._dead_workers import MISSED_HEARTBEATS, release_silent, send_heartbeats
+from verydeep.studies.storage._store import quiet_optuna
+from verydeep.training import interruptible
 
 _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _EXPECTED = "postgresql://USER@HOST:PORT/DATABASE"
@@ -25,6 +26,9 @@ _ESCAPED = str.maketrans({"{": "{{", "}": "}}"})  # Optuna formats the address a
 _RETRY_FOR = 300.0  # seconds
 _RETRY_AFTER = 1.0
 Result = TypeVar("Result")
+
+
+STORAGE_ERRORS = (SQLAlchemyError, StorageInternalError)
 
 
 class PostgresStore:
@@ -41,6 +45,7 @@ class PostgresStore:
         if _AMBIGUOUS.search(url):  # SQLAlchemy would take part of a password for the host, and errors would show it
             raise UserError(f"storage {redact(url)}: write every @ except the one before the host as %40")
         self.heartbeat_interval = heartbeat_interval
+        self.options: dict[str, object] = {"storage": url, "heartbeat": heartbeat_interval}
         # Each of the few calls per epoch opens a connection: none has to be kept alive, and none breaks in between.
         arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
         with storage_errors(), quiet_optuna():
@@ -59,15 +64,16 @@ class PostgresStore:
                 raise UserError(f"storage {redact(url)}: {str(error).splitlines()[0]}") from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
-        """Call a function, again for a few minutes if the server restarts or the network fails."""
+        """Call a function, again for a few minutes if the server restarts or the network fails, until interrupted."""
         last = time.monotonic() + _RETRY_FOR
-        while True:
-            try:
-                return call()
-            except (SQLAlchemyError, StorageInternalError):
-                if time.monotonic() > last:
-                    raise
-                time.sleep(_RETRY_AFTER)
+        with interruptible() as interrupt:
+            while True:
+                try:
+                    return call()
+                except STORAGE_ERRORS:
+                    if interrupt.requested or time.monotonic() > last:
+                        raise
+                    time.sleep(_RETRY_AFTER)
 
     def claiming(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -91,7 +97,7 @@ def storage_errors() -> Iterator[None]:
     """Turn errors of a storage that is down or refuses the connection into one-line messages."""
     try:
         yield
-    except (SQLAlchemyError, StorageInternalError) as error:
+    except STORAGE_ERRORS as error:
         cause = getattr(error, "orig", None) or getattr(error.__cause__, "orig", None) or error
         reason = redact(*str(cause).split())[:300]
         raise UserError(f"the storage cannot be used: {reason}") from error

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock, is_held
-from verydeep.search.storage._store import quiet_optuna
+from verydeep.studies.storage._store import quiet_optuna
 
 MISSED_HEARTBEATS = 4
 

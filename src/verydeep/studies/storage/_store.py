@@ -10,12 +10,14 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.storages import BaseStorage
 
 Result = TypeVar("Result")
+HEARTBEAT = 15  # seconds
 
 
 class Store(Protocol):
     """An Optuna storage, and how workers claim trials in it and show that they are alive."""
 
     storage: BaseStorage
+    options: dict[str, object]  # how a worker on this machine opens it
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
         """Call a function, again if the storage is unreachable for a while."""

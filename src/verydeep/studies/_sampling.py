@@ -15,8 +15,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 
-from verydeep.search._space import Choices, Domain, Settings, Space, former_fields, with_current_names
-from verydeep.search.storage._store import quiet_optuna
+from verydeep.studies._space import Choices, Domain, Settings, Space, former_fields, with_current_names
+from verydeep.studies.storage._store import quiet_optuna
 
 RANDOM_FIRST = 10  # trials with random settings before TPE has enough to learn from
 

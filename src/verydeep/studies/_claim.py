@@ -1,0 +1,222 @@
+"""What a worker does with a training: claim it, report its epochs, and record its result or release it."""
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from verydeep.studies._group import Group
+from verydeep.studies._halving import Halving, Stages, continues, is_rung
+from verydeep.studies._records import best_value
+from verydeep.studies._sampling import (
+    RANDOM_FIRST,
+    decode_settings,
+    draw,
+    encode_settings,
+    optuna_distributions,
+    suggest_tpe,
+)
+from verydeep.studies._schedule import Attempts, Task
+from verydeep.studies._space import Settings
+from verydeep.studies._study import Study
+from verydeep.studies.storage._dead_workers import fail_attempt
+from verydeep.training import EpochMetrics
+
+
+class LostTraining(Exception):  # noqa: N818 - not an error
+    """The training was given to another worker because this one was silent for too long."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A training that this worker, and no other, is to train.
+
+    Attributes:
+        name: Its name.
+        group: Its group.
+        number: Its seed, or its number in a search.
+        goal: The epoch up to which it is to be trained.
+        trial_id: The attempt in Optuna's storage.
+        settings: The searched settings to train with.
+        deaths: How many workers have died on it since it last made progress.
+        reached: How many of its epochs earlier attempts have reported.
+    """
+
+    name: str
+    group: Group
+    number: int
+    goal: int
+    trial_id: int
+    settings: Settings
+    deaths: int = 0
+    reached: int = 0
+
+
+def claim_training(
+    study: Study,
+    worker: str,
+    is_here: Callable[[str], bool] = lambda _: True,
+    only: Collection[str] | None = None,
+    avoid: Collection[str] = (),
+    patient: bool = False,
+) -> Claim | None:
+    """Claim a training that is ready; None if there is none at present.
+
+    Args:
+        study: The study.
+        worker: The name of the worker.
+        is_here: Whether a training's run is on this machine.
+        only: The names of the groups to train; by default, all.
+        avoid: The names of trainings that this worker cannot train.
+        patient: Leave trainings that were begun on other machines to their workers, which have the checkpoints.
+    """
+    with study.store.claiming():
+        study.store.release_dead(study.optuna)
+        ready = [task for task in study.tasks(only) if task.state == "ready" and task.name not in avoid]
+        for task in sorted(ready, key=lambda task: _priority(study, task, is_here)):
+            if patient and _is_elsewhere(task, is_here):
+                continue
+            attempt = task.attempts.open or _add_attempt(study, task)
+            if attempt.state == TrialState.WAITING and _take(study, attempt, worker):
+                settings = _settings(study, task, attempt)
+                tried = task.attempts
+                claim = Claim(task.name, task.group, task.number, task.goal, attempt._trial_id, settings)
+                return Claim(**vars(claim) | {"deaths": tried.deaths, "reached": tried.epochs})
+    return None
+
+
+def _priority(study: Study, task: Task, is_here: Callable[[str], bool]) -> tuple[int, ...]:
+    """Which trainings come first: not those begun elsewhere, those of early stages, then the order of the study."""
+    stage = task.goal if isinstance(task.group.halving, Stages) else 0
+    place = task.group.numbers.index(task.number) if study.breadth_first else 0
+    return int(_is_elsewhere(task, is_here)), stage, place
+
+
+def _is_elsewhere(task: Task, is_here: Callable[[str], bool]) -> bool:
+    return task.attempts.epochs > 0 and not is_here(task.name)
+
+
+def _add_attempt(study: Study, task: Task) -> FrozenTrial:
+    """Add an attempt that waits for a worker; if several workers add one at once, return the earliest."""
+    sampling, params, distributions = task.group.sampling, {}, {}
+    if sampling is not None:
+        known = (decode_settings(sampling.space, attempt.params) for attempt in task.attempts.trials)
+        settings = next((settings for settings in known if settings is not None), None)
+        if settings is None and not _uses_tpe(task):
+            settings = draw(sampling.space, sampling.seed, task.number)
+        if settings is not None:
+            params, distributions = encode_settings(sampling.space, settings), optuna_distributions(sampling.space)
+    study.optuna.add_trial(
+        create_trial(
+            state=TrialState.WAITING,
+            params=params,
+            distributions=distributions,
+            user_attrs={"training": task.name},
+        )
+    )
+    added = study.attempts()[task.name].open
+    assert added is not None
+    return added
+
+
+def _take(study: Study, attempt: FrozenTrial, worker: str) -> bool:
+    """Whether this worker gets the attempt; of several that try, one succeeds."""
+    study.store.heartbeat(attempt._trial_id)  # before it runs, so that a running attempt always has a heartbeat
+    try:
+        taken = study.store.storage.set_trial_state_values(attempt._trial_id, TrialState.RUNNING)
+        if taken:
+            study.store.storage.set_trial_user_attr(attempt._trial_id, "worker", worker)
+    except UpdateFinishedTrialError:
+        return False
+    return taken
+
+
+def _uses_tpe(task: Task) -> bool:
+    return task.group.sampling is not None and task.group.sampling.sampler == "tpe" and task.number >= RANDOM_FIRST
+
+
+def _settings(study: Study, task: Task, attempt: FrozenTrial) -> Settings:
+    sampling = task.group.sampling
+    if sampling is None:
+        return {}
+    params = dict(attempt.params)
+    if not params:
+        seed = (sampling.seed * 100_003 + task.number) % 2**32
+        params = suggest_tpe(study.name, study.store.storage, attempt, sampling.space, seed)
+    settings = decode_settings(sampling.space, params)
+    assert settings is not None
+    return settings
+
+
+def report_start(study: Study, claim: Claim, environment: dict[str, Any], position: float) -> None:
+    """Store the machine that trains, and after how many epochs it starts or continues."""
+    with _lost_if_finished(claim):
+        study.store.storage.set_trial_user_attr(claim.trial_id, "environment", json.dumps(environment))
+        study.store.storage.set_trial_user_attr(claim.trial_id, "from", position)
+
+
+def report_epoch(study: Study, claim: Claim, metrics: EpochMetrics) -> bool:
+    """Add an epoch to a training's curve; return whether successive halving ends the training here."""
+    value = getattr(metrics, study.metric)
+    reported = study.worst if value is None or not math.isfinite(value) else value
+    storage = study.store.storage
+    with _lost_if_finished(claim):
+        # The metrics first: what counts as reported then always has them.
+        storage.set_trial_user_attr(claim.trial_id, f"metrics:{metrics.epoch}", json.dumps(metrics.to_dict()))
+        storage.set_trial_intermediate_value(claim.trial_id, metrics.epoch, reported)
+        return metrics.epoch > claim.reached and _is_halved(study, claim, metrics.epoch, reported)
+
+
+def _is_halved(study: Study, claim: Claim, epoch: int, value: float) -> bool:
+    """Whether too many other trainings were better after this epoch; each counts once, whatever its attempts."""
+    halving = claim.group.halving
+    if not isinstance(halving, Halving) or not is_rung(halving, epoch):
+        return False
+    attempts = study.attempts()
+    none = Attempts((), study.maximise)
+    values = {name: attempts.get(name, none).value_at(epoch) for name in claim.group.training_names}
+    others = [other for name, other in values.items() if other is not None and name != claim.name]
+    return not continues(value, others, halving.keep, study.maximise)
+
+
+def finish_training(study: Study, claim: Claim, result: dict[str, Any], curve: list[EpochMetrics]) -> None:
+    """Record a training's result: from here on it is counted, once."""
+    has_value = result["status"] not in ("diverged", "failed")
+    value = best_value([getattr(line, study.metric) for line in curve], study.maximise) if has_value else None
+    state = TrialState.PRUNED if result["status"] in ("pruned", "paused") else TrialState.COMPLETE
+    with _lost_if_finished(claim):
+        study.store.storage.set_trial_user_attr(claim.trial_id, "result", json.dumps(result))
+        values = [study.worst if value is None else value]
+        study.store.storage.set_trial_state_values(claim.trial_id, state, values)
+
+
+def release_training(study: Study, claim: Claim, *, died: bool = False, problem: str = "") -> None:
+    """Give a training back, so that another worker, or this one later, continues it.
+
+    Args:
+        study: The study.
+        claim: The training.
+        died: Whether this counts as the death of a worker.
+        problem: Why this worker cannot train it.
+    """
+    try:
+        study.store.storage.set_trial_user_attr(claim.trial_id, "left", not died)
+        if problem:
+            study.store.storage.set_trial_user_attr(claim.trial_id, "problem", problem)
+    except UpdateFinishedTrialError:
+        return
+    fail_attempt(study.store.storage, claim.trial_id)
+
+
+@contextmanager
+def _lost_if_finished(claim: Claim) -> Iterator[None]:
+    """An attempt that someone else ended was abandoned: the training now belongs to another worker."""
+    try:
+        yield
+    except UpdateFinishedTrialError as error:
+        raise LostTraining(claim.name) from error

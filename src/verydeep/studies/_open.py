@@ -1,0 +1,213 @@
+"""Starting a study in a folder, and opening it again.
+
+study.json     the study's name, and where its trainings are recorded
+journal.log    the record of its trainings, unless a server keeps it
+workers/       a lock per living worker, and the logs of the processes that were started here
+GROUP/...      the runs, which are ordinary runs
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.study import StudyDirection
+
+from verydeep.errors import UserError
+from verydeep.files import read_json, write_atomic
+from verydeep.redact import redact
+from verydeep.studies._artifacts import Artifacts
+from verydeep.studies._group import Group, changed_settings, default_metric
+from verydeep.studies._study import Study, upgrade_study
+from verydeep.studies.storage._journal import JournalStore
+from verydeep.studies.storage._postgres import PostgresStore, storage_errors
+from verydeep.studies.storage._store import HEARTBEAT, Store, quiet_optuna
+
+if TYPE_CHECKING:
+    from optuna.artifacts._protocol import ArtifactStore
+
+_FORMATS = (1, 2)
+_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "seeds.json", "lock"}
+
+
+def start_study(
+    folder: str | Path,
+    groups: Sequence[Group],
+    *,
+    metric: str = "",
+    storage: str | None = None,
+    artifacts: str | Path | ArtifactStore | None = None,
+    heartbeat: int = HEARTBEAT,
+    breadth_first: bool = False,
+) -> Study:
+    """Create a study, or open an existing one and give it these groups.
+
+    Groups that the study already has get the new number of trainings and epochs; their other settings must be the same.
+
+    Args:
+        folder: Where the runs go; on a server, the study keeps the name that this folder has now.
+        groups: What to train.
+        metric: The metric by which trainings are compared; by default, the validation accuracy or, without validation
+            data, the training loss.
+        storage: A PostgreSQL server's address; by default, a journal file in the folder records the trainings.
+        artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
+        heartbeat: Seconds between the heartbeats that workers send to a server.
+        breadth_first: Whether the first trainings of all groups come before the second ones.
+
+    Raises:
+        UserError: The folder or the storage holds something else, or groups of other settings.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.studies import Group, start_study
+        >>> from verydeep.training import ModelConfig, TrainConfig
+        >>> configs = {depth: TrainConfig(DataConfig("digits"), ModelConfig(depth=depth)) for depth in (3, 5)}
+        >>> start_study("runs/depths", [Group(f"depth-{depth}", config) for depth, config in configs.items()])
+        Study('depths', 2 trainings in 2 groups, by loss)
+    """
+    folder = Path(folder)
+    _refuse_other_folders(folder, groups)
+    known = _read_study_json(folder)
+    if known:
+        _check_same_storage(folder, known, storage)
+    first = groups[0].config
+    metric = metric or default_metric(first, first.data.validation is not None or first.data.valid_path is not None)
+    store = _open_store(folder, storage, heartbeat)
+    with storage_errors(), quiet_optuna():
+        name = _study_name(folder, known, store)
+        direction = StudyDirection.MAXIMIZE if metric.endswith("accuracy") else StudyDirection.MINIMIZE
+        created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
+        upgrade_study(created)
+        if "metric" not in created.user_attrs:
+            if created.get_trials(deepcopy=False):
+                raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another folder")
+            created.set_user_attr("breadth_first", breadth_first)
+            created.set_user_attr("metric", metric)
+        study = Study(name, folder, store, _open_artifacts(artifacts, created))
+        _check_same_settings(study, groups, metric)
+        for group in groups:
+            study.set_group(group)
+    _write_study_json(folder, name, storage)
+    return study
+
+
+def open_study(
+    folder: str | Path,
+    *,
+    storage: str | None = None,
+    artifacts: str | Path | ArtifactStore | None = None,
+    heartbeat: int = HEARTBEAT,
+) -> Study:
+    """Open a study that was started here or on another machine.
+
+    Args:
+        folder: The study's folder; with a server, its name selects the study.
+        storage: The PostgreSQL server's address; by default, the one that the study was started with.
+        artifacts: The artifact store, if it is not at the place that the study was started with.
+        heartbeat: The number of seconds that the study was started with.
+
+    Raises:
+        UserError: There is no such study.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.studies import Group, open_study, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> study = start_study("runs/seeds", [Group("", TrainConfig(DataConfig("digits")), seeds=(0, 1, 2))])
+        >>> len(open_study("runs/seeds").records())
+        3
+    """
+    folder = Path(folder)
+    known = _read_study_json(folder)
+    if storage is None and known is None:
+        raise UserError(f"{folder}: no study here; choose the folder of a study, or name the storage that keeps it")
+    if known and storage is not None:
+        _check_same_storage(folder, known, storage)
+    storage = storage or (known or {})["storage"]
+    store = _open_store(folder, storage, heartbeat)
+    with storage_errors(), quiet_optuna():
+        name = _study_name(folder, known, store)
+        try:
+            loaded = optuna.load_study(study_name=name, storage=store.storage)
+        except KeyError as error:
+            there = ", ".join(sorted(optuna.get_all_study_names(store.storage))[:5]) or "none"
+            raise UserError(
+                f"the storage has no study '{name}' (it has: {there}); the folder's name must be the study's"
+            ) from error
+        upgrade_study(loaded)
+        if "metric" not in loaded.user_attrs:
+            raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another folder")
+        study = Study(name, folder, store, _open_artifacts(artifacts, loaded))
+    if known is None or "name" not in known:
+        _write_study_json(folder, name, storage)
+    return study
+
+
+def _open_store(folder: Path, storage: str | None, heartbeat: int) -> Store:
+    return JournalStore(folder) if storage is None else PostgresStore(storage, heartbeat)
+
+
+def _open_artifacts(place: str | Path | ArtifactStore | None, study: optuna.Study) -> Artifacts | None:
+    """The artifact store at a place, or at the one that the study was started with."""
+    if isinstance(place, str | Path):
+        path = str(Path(place).resolve())
+        if study.user_attrs.get("artifacts") is None:
+            study.set_user_attr("artifacts", path)
+        return Artifacts(path)
+    if place is not None:
+        return Artifacts(place)
+    known = study.user_attrs.get("artifacts")
+    return Artifacts(known) if known is not None and Path(known).is_dir() else None
+
+
+def _study_name(folder: Path, known: dict[str, Any] | None, store: Store) -> str:
+    """The study's name in its storage: that of its folder when it was started, even if the folder was moved since."""
+    if known and "name" in known:
+        return str(known["name"])
+    names = optuna.get_all_study_names(store.storage) if known and isinstance(store, JournalStore) else []
+    return names[0] if len(names) == 1 else folder.resolve().name  # the journal of an earlier version, or a new study
+
+
+def _check_same_settings(study: Study, groups: Sequence[Group], metric: str) -> None:
+    known = {group.name: group for group in study.groups}
+    changed = [name for group in groups if group.name in known for name in changed_settings(known[group.name], group)]
+    changed += ["metric"] if metric != study.metric else []
+    if changed:
+        names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
+        raise UserError(f"study '{study.name}' was started with other settings ({names}); choose another folder")
+
+
+def _refuse_other_folders(folder: Path, groups: Sequence[Group]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file, and a study needs a folder")
+    if folder.is_dir() and not (folder / "study.json").exists():
+        ours = _OURS | {name.partition("/")[0] for group in groups for name in group.training_names}
+        names = (path.name for path in folder.iterdir() if not path.name.startswith("."))
+        others = [name for name in names if name not in ours and not name.endswith((".lock", ".log"))]
+        if others:
+            raise UserError(f"{folder} exists and is not a study (it contains {others[0]}); choose another folder")
+
+
+def _write_study_json(folder: Path, name: str, storage: str | None) -> None:
+    values = {"format": _FORMATS[-1], "name": name, "storage": storage and redact(storage)}
+    write_atomic(folder / "study.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def _read_study_json(folder: Path) -> dict[str, Any] | None:
+    file = folder / "study.json"
+    if not file.exists():
+        return None
+    values = read_json(file)
+    if values.get("format") not in _FORMATS or "storage" not in values:
+        raise UserError(f"{file} is not a study of this version; was it written by another version?")
+    return values
+
+
+def _check_same_storage(folder: Path, known: dict[str, Any], storage: str | None) -> None:
+    before = known["storage"]
+    if (before and redact(before)) != (storage and redact(storage)):
+        place = redact(before) if before else "its journal file"
+        raise UserError(f"{folder} is kept in {place}; continue there, or choose another folder")

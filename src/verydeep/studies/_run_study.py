@@ -1,0 +1,150 @@
+"""A study on this machine: workers side by side until everything is trained."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Literal
+
+from verydeep.errors import UserError
+from verydeep.studies._budget import Budget
+from verydeep.studies._progress import StudyProgress, choose_study_progress
+from verydeep.studies._records import TrainingRecord
+from verydeep.studies._study import Study
+from verydeep.studies.storage._postgres import storage_errors
+from verydeep.studies.worker._pool import PoolOptions, WorkerPool
+from verydeep.training import EpochMetrics
+
+StopReason = Literal["complete", "interrupted", "the budget is used up", "a worker failed"]
+OnEpoch = Callable[[TrainingRecord, EpochMetrics], None]
+OnEnd = Callable[[TrainingRecord], None]
+_READ_EVERY = 2.0  # seconds, because reading a large study from a server takes a while
+
+
+def run_study(
+    study: Study,
+    *,
+    jobs: int | None = None,
+    budget: Budget | None = None,
+    only: Collection[str] | None = None,
+    root: str | Path | None = None,
+    tensorboard: bool = False,
+    progress: StudyProgress | bool | None = True,
+    on_epoch: OnEpoch | None = None,
+    on_end: OnEnd | None = None,
+    allow_failures: bool = False,
+) -> StopReason:
+    """Train a study in parallel, until everything is trained, the budget is used up, or someone presses Ctrl-C.
+
+    Each worker is a process. A study that was stopped continues with the same call, and workers on other machines may
+    join at any time: `verydeep worker FOLDER`.
+
+    Args:
+        study: The study.
+        jobs: The number of workers; by default one per core, or a single one on a GPU. With 0, this process only
+            waits for workers elsewhere.
+        budget: When to stop; by default, when everything is trained.
+        only: The names of the groups to train; by default, all.
+        root: Folder of the known datasets.
+        tensorboard: Write TensorBoard events for every run.
+        progress: True shows a table that updates itself in a terminal or a notebook, and nothing elsewhere; False and
+            None show nothing. Your own display is a `StudyProgress`.
+        on_epoch: Called once for every epoch of every training, also for those of earlier calls.
+        on_end: Called once for every training that has a result, also for those of earlier calls.
+        allow_failures: Return `"a worker failed"` instead of raising an error if trainings are left that no worker
+            here can train.
+
+    Returns:
+        Why it stopped: `"complete"`, `"interrupted"` or `"the budget is used up"`.
+
+    Raises:
+        UserError: What is left cannot be trained here; the message says why.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.studies import Group, run_study, start_study
+        >>> from verydeep.training import ModelConfig, TrainConfig
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1)
+        >>> study = start_study("runs/seeds", [Group("", config, seeds=(0, 1))])
+        >>> run_study(study, jobs=1)
+        'complete'
+        >>> [record.status for record in study.records()]
+        ['finished', 'finished']
+    """
+    if jobs is not None and jobs < 0:
+        raise UserError(f"jobs must be 0 or more, got {jobs}")
+    watch = _Watch(study, only, choose_study_progress(progress), on_epoch, on_end)
+    with storage_errors():
+        left = study.unfinished(only)
+        first = next((task.group.config for task in study.tasks(only) if task.state != "done"), None)
+        if first is None:
+            watch.read()
+            return "complete"
+        jobs = min(left, free_cores(first.device, first.threads)) if jobs is None else min(left, jobs)
+        pool = WorkerPool(study, jobs, PoolOptions(root, budget or Budget(), only, tensorboard))
+        watch.progress.start(study, jobs, watch.read())
+        try:
+            interrupted = pool.run_until_done(watch.poll)
+            study.store.with_retry(watch.read)
+        finally:
+            watch.progress.close()
+        if not study.store.with_retry(lambda: study.unfinished(only)):
+            return "complete"
+        if pool.problems and not allow_failures:
+            raise UserError(f"a worker failed: {pool.problems[0]} (logs are in {study.folder / 'workers'})")
+        return "interrupted" if interrupted else "a worker failed" if pool.problems else "the budget is used up"
+
+
+class _Watch:
+    """Reads the study from time to time, and tells what is new."""
+
+    def __init__(
+        self,
+        study: Study,
+        only: Collection[str] | None,
+        progress: StudyProgress,
+        on_epoch: OnEpoch | None,
+        on_end: OnEnd | None,
+    ) -> None:
+        self.study, self.only, self.progress, self.on_epoch, self.on_end = study, only, progress, on_epoch, on_end
+        self.seen = 0.0
+        self.epochs: dict[str, int] = {}
+        self.ended: dict[str, tuple[str, int]] = {}
+
+    def poll(self, messages: list[dict[str, Any]]) -> None:
+        """Handle messages of workers; an epoch, or time, is a reason to read the study."""
+        for message in messages:
+            if "done" in message:
+                self.progress.step(message["training"], message["done"], message["loss"], message["accuracy"])
+        if any("epoch" in message for message in messages) or time.monotonic() - self.seen >= _READ_EVERY:
+            self.progress.update(self.study.store.with_retry(self.read))
+
+    def read(self) -> list[TrainingRecord]:
+        """Read the study and report epochs and results that were not reported before."""
+        records = self.study.records(self.only)
+        for record in records:
+            for metrics in record.curve[self.epochs.get(record.name, 0) :]:
+                if self.on_epoch is not None:
+                    self.on_epoch(record, metrics)
+                self.epochs[record.name] = metrics.epoch
+            result = record.status, record.epochs
+            if record.has_ended and self.ended.get(record.name) != result:
+                self.ended[record.name] = result
+                if self.on_end is not None:
+                    self.on_end(record)
+        self.seen = time.monotonic()
+        return records
+
+
+def free_cores(device: str, threads: int | None) -> int:
+    """How many workers fit on this machine."""
+    if device != "cpu":
+        import torch
+
+        if device != "auto" or torch.cuda.is_available():
+            return 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, cores // (threads or 1))

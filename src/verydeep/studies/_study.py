@@ -1,0 +1,198 @@
+"""A study: groups of trainings and the attempts at them, in a storage."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import optuna
+from optuna.trial import TrialState, create_trial
+
+from verydeep.studies._group import Group, group_from_json, group_of_former_study, group_to_json
+from verydeep.studies._records import TrainingRecord, make_record
+from verydeep.studies._schedule import Attempts, Task, make_tasks
+from verydeep.studies.storage._store import Store, quiet_optuna
+from verydeep.words import plural
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from verydeep.studies._artifacts import Artifacts
+    from verydeep.training import EpochMetrics
+
+GROUP = "group/"  # the prefix of the attributes that store the groups
+
+
+class Study:
+    """Many trainings in a folder and a storage. `start_study` creates one, and `open_study` opens it.
+
+    Args:
+        name: Its name in the storage.
+        folder: Where the runs of this machine are.
+        store: The storage.
+        artifacts: Where workers on several machines exchange weights, if anywhere.
+
+    Attributes:
+        name: Its name in the storage.
+        folder: Where the runs of this machine are.
+        store: The storage.
+        artifacts: Where workers on several machines exchange weights, or None.
+        metric: The metric by which trainings are compared.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.studies import Group, start_study
+        >>> from verydeep.training import TrainConfig
+        >>> group = Group("plain", TrainConfig(DataConfig("digits")), seeds=(0, 1))
+        >>> study = start_study("runs/seeds", [group])
+        >>> study.unfinished()
+        2
+    """
+
+    def __init__(self, name: str, folder: Path, store: Store, artifacts: Artifacts | None = None) -> None:
+        self.name, self.folder, self.store, self.artifacts = name, folder, store, artifacts
+        with quiet_optuna():
+            self.optuna = optuna.load_study(study_name=name, storage=store.storage)
+        self._parsed: dict[str, tuple[str, tuple[int, Group]]] = {}
+        self.metric = self._read_metric()
+
+    def __repr__(self) -> str:
+        groups = self.groups
+        trainings = plural(sum(len(group.numbers) for group in groups), "training")
+        return f"Study({self.name!r}, {trainings} in {plural(len(groups), 'group')}, by {self.metric})"
+
+    def _read_metric(self) -> str:
+        return str(self.optuna.user_attrs["metric"])
+
+    @property
+    def maximise(self) -> bool:
+        """Whether higher values of the metric are better."""
+        return self.metric.endswith("accuracy")
+
+    @property
+    def worst(self) -> float:
+        """The value of a training that diverged."""
+        return -math.inf if self.maximise else math.inf
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, in the order in which they were added."""
+        found = []
+        for key, text in self.optuna.user_attrs.items():
+            if key.startswith(GROUP):
+                before = self._parsed.get(key)
+                if before is None or before[0] != text:
+                    name = key.removeprefix(GROUP)
+                    before = text, group_from_json(name, text, f"study '{self.name}', group '{name}'")
+                    self._parsed[key] = before
+                found.append(before[1])
+        return [group for _, group in sorted(found, key=lambda each: each[0])]
+
+    @cached_property
+    def breadth_first(self) -> bool:
+        """Whether the first trainings of all groups come before the second ones."""
+        return bool(self.optuna.user_attrs.get("breadth_first", False))
+
+    def set_group(self, group: Group) -> None:
+        """Add a group, or replace the one of the same name."""
+        stored = {key: json.loads(text) for key, text in self.optuna.user_attrs.items() if key.startswith(GROUP)}
+        known = stored.get(GROUP + group.name)
+        order = known["order"] if known else max((each["order"] for each in stored.values()), default=-1) + 1
+        text = group_to_json(group, order)
+        if known is None or json.loads(text) != known:
+            self.optuna.set_user_attr(GROUP + group.name, text)
+
+    def attempts(self) -> dict[str, Attempts]:
+        """The attempts at every training that has any, by its name."""
+        found: dict[str, list[FrozenTrial]] = {}
+        for trial in self.optuna.get_trials(deepcopy=False):
+            if (name := training_of(trial)) is not None:
+                found.setdefault(name, []).append(trial)
+        retried = self._retried()
+        return {name: Attempts(trials, self.maximise, retried.get(name, -1)) for name, trials in found.items()}
+
+    def tasks(self, only: Collection[str] | None = None) -> list[Task]:
+        """What is to be done, in the order of the groups.
+
+        Args:
+            only: The names of groups; their teachers are included. By default, all.
+        """
+        groups = self.groups
+        tasks = make_tasks(groups, self.attempts(), self.maximise)
+        if only is None:
+            return tasks
+        teachers = {group.after for group in groups if group.name in only}
+        return [task for task in tasks if task.group.name in only or task.name in teachers]
+
+    def unfinished(self, only: Collection[str] | None = None) -> int:
+        """The number of trainings that are still to be trained."""
+        return sum(task.state != "done" for task in self.tasks(only))
+
+    def records(self, only: Collection[str] | None = None) -> list[TrainingRecord]:
+        """Every training with its result so far, in the order of the groups.
+
+        Args:
+            only: The names of groups; by default, all.
+        """
+        return [make_record(task, self.metric, self.maximise) for task in self.tasks(only)]
+
+    def epochs_trained(self) -> int:
+        """The epochs of all trainings together; an epoch that was trained again after a crash counts once."""
+        return sum(each.epochs for each in self.attempts().values())
+
+    def run_path(self, training: str) -> Path:
+        """The folder of a training's run, on this machine."""
+        return self.folder / training
+
+    def add_result(self, training: str, status: str, metrics: list[EpochMetrics]) -> None:
+        """Record a training that was done elsewhere, as far as it was trained; it is not trained again.
+
+        Args:
+            training: Its name.
+            status: `finished`, `stopped early`, `diverged`, or `paused` if it may be trained further.
+            metrics: The metrics of its epochs.
+        """
+        values = {line.epoch: _or_worst(getattr(line, self.metric), self.worst) for line in metrics}
+        result = {"status": status, "epochs": len(metrics), "seconds": metrics[-1].seconds if metrics else 0.0}
+        lines = {f"metrics:{line.epoch}": json.dumps(line.to_dict()) for line in metrics}
+        best = (max if self.maximise else min)(values.values(), default=self.worst)
+        state = TrialState.PRUNED if status == "paused" else TrialState.COMPLETE
+        attributes = {"training": training, "result": json.dumps(result), **lines}
+        value = self.worst if status == "diverged" else best
+        self.optuna.add_trial(create_trial(state=state, value=value, user_attrs=attributes, intermediate_values=values))
+
+    def retry_failed(self, only: Collection[str] | None = None) -> None:
+        """Let trainings that failed be tried again."""
+        failed = {task.name: task.attempts for task in self.tasks(only) if task.attempts.status == "failed"}
+        numbers = {name: tried.ended.number for name, tried in failed.items() if tried.ended is not None}
+        if numbers:
+            self.optuna.set_user_attr("retried", json.dumps(self._retried() | numbers))
+
+    def _retried(self) -> dict[str, int]:
+        return dict(json.loads(self.optuna.user_attrs.get("retried", "{}")))
+
+
+def training_of(trial: FrozenTrial) -> str | None:
+    """The name of the training that an attempt belongs to; None for a foreign trial."""
+    if "training" in trial.user_attrs:
+        return str(trial.user_attrs["training"])
+    number = trial.user_attrs.get("setting")  # of a search that an earlier version started
+    return None if number is None else f"trials/{number:04}"
+
+
+def upgrade_study(study: optuna.Study) -> None:
+    """Give the study of an earlier version, which knew only searches, its group and its metric."""
+    attributes = study.user_attrs
+    if "search" in attributes and "metric" not in attributes:
+        where = f"study '{study.study_name}'"
+        group, metric = group_of_former_study(attributes["search"], int(attributes["trials"]), where)
+        study.set_user_attr(GROUP + group.name, group_to_json(group, 0))
+        study.set_user_attr("metric", metric)
+
+
+def _or_worst(value: float | None, worst: float) -> float:
+    return worst if value is None or not math.isfinite(value) else value

@@ -1,0 +1,40 @@
+"""The program of a worker process that a study on this machine has started; see `verydeep.processes`."""
+
+import sys
+from functools import partial
+
+from verydeep.errors import UserError
+from verydeep.processes import first_message, send_if_possible, stop_when_input_closes
+from verydeep.studies._budget import Budget
+from verydeep.studies._open import open_study
+from verydeep.studies.worker._worker import work
+from verydeep.training import interruptible
+
+
+def main() -> int:
+    """Work on a study with the options of the first message until it is complete or standard input is closed."""
+    options = first_message()
+    sys.stdout = sys.stderr  # what libraries print must not mix with the messages to the parent
+    try:
+        with interruptible():  # from the start, so that a request to stop that comes before the work begins is not lost
+            stop_when_input_closes()
+            study = open_study(options["folder"], artifacts=options["artifacts"], **options["store"])
+            work(
+                study,
+                root=options["root"],
+                budget=Budget(options["seconds"], options["epochs"]),
+                only=options["only"],
+                tensorboard=options["tensorboard"],
+                report=partial(print, flush=True),
+                send=send_if_possible,
+            )
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The worker processes of one machine: started, watched, and replaced when they are killed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verydeep.files import make_folder
+from verydeep.processes import ChildProcess
+from verydeep.studies._budget import Budget
+from verydeep.studies._study import Study
+from verydeep.training import child_environment, interruptible
+
+_POLL_EVERY = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """What the workers of a pool are told.
+
+    Attributes:
+        root: Folder of the known datasets.
+        budget: When they stop.
+        only: The names of the groups to train; None for all.
+        tensorboard: Whether they write TensorBoard events.
+    """
+
+    root: str | Path | None
+    budget: Budget
+    only: Collection[str] | None
+    tensorboard: bool
+
+
+class WorkerProcess:
+    """A worker on this machine; what it prints goes to a log file in the study's folder."""
+
+    def __init__(self, study: Study, number: int, options: PoolOptions, seconds: float | None) -> None:
+        self.log = study.folder / "workers" / f"{socket.gethostname()}-{os.getpid()}-{number}.log"
+        make_folder(self.log.parent)
+        with self.log.open("wb") as log:
+            self.process = ChildProcess("-m", "verydeep.studies.worker", environment=child_environment(), errors=log)
+        self.process.send(
+            {
+                "folder": str(study.folder),
+                "store": study.store.options,
+                "artifacts": None if study.artifacts is None else study.artifacts.folder,
+                "root": None if options.root is None else str(options.root),
+                "only": None if options.only is None else list(options.only),
+                "tensorboard": options.tensorboard,
+                "seconds": seconds,
+                "epochs": options.budget.epochs,
+            }
+        )
+
+    @property
+    def problem(self) -> str:
+        """The last line of its log."""
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"its process ended with {self.process.code}"
+
+
+class WorkerPool:
+    """A number of worker processes; one that was killed or told to stop by someone else is replaced.
+
+    Args:
+        study: The study.
+        jobs: The number of workers; 0 only waits for those of other machines.
+        options: What the workers are told.
+
+    Attributes:
+        problems: What stopped workers that ended with an error.
+    """
+
+    def __init__(self, study: Study, jobs: int, options: PoolOptions) -> None:
+        self.study, self.jobs, self.options = study, jobs, options
+        self.began, self.started, self.ended = time.monotonic(), 0, 0
+        self.running: list[WorkerProcess] = []
+        self.problems: list[str] = []
+
+    def run_until_done(self, poll: Callable[[list[dict[str, Any]]], None]) -> bool:
+        """Run workers until all have ended; return whether someone interrupted.
+
+        Args:
+            poll: Called several times per second with the messages that workers have sent.
+        """
+        with interruptible() as interrupt:
+            try:
+                while self.running or (not interrupt.requested and self._has_more_to_do()):
+                    while self._missing and not interrupt.requested:
+                        self._start()
+                    messages = self._reap()
+                    if interrupt.requested:
+                        for worker in self.running:
+                            worker.process.stop()
+                    poll(messages)
+                    time.sleep(_POLL_EVERY)
+            finally:  # none are left, unless someone interrupts a second time
+                for worker in self.running:
+                    worker.process.kill()
+        return interrupt.requested
+
+    def _has_more_to_do(self) -> bool:
+        """Whether workers are to be started or, without any here, whether others are still at work."""
+        return self._missing if self.jobs else not self._is_over()
+
+    @property
+    def _missing(self) -> bool:
+        return len(self.running) + self.ended < self.jobs
+
+    def _start(self) -> None:
+        seconds = self.options.budget.seconds
+        left = None if seconds is None else max(1.0, seconds - (time.monotonic() - self.began))
+        self.running.append(WorkerProcess(self.study, self.started, self.options, left))
+        self.started += 1
+
+    def _reap(self) -> list[dict[str, Any]]:
+        """Remove processes that have ended, and return what all have sent.
+
+        Those that failed or have nothing left to do are not replaced.
+        """
+        messages = []
+        for worker in list(self.running):
+            code = worker.process.code
+            messages += worker.process.received()
+            if code is not None:
+                self.running.remove(worker)
+                worker.process.wait()
+                self.ended += code > 0 or (code == 0 and self._is_over())
+                if code > 0:
+                    self.problems.append(worker.problem)
+        return messages
+
+    def _is_over(self) -> bool:
+        """Whether everything is trained or the budget is used up."""
+        seconds, epochs = self.options.budget.seconds, self.options.budget.epochs
+        if seconds is not None and time.monotonic() - self.began >= seconds:
+            return True
+        store = self.study.store
+        if not store.with_retry(lambda: self.study.unfinished(self.options.only)):
+            return True
+        return epochs is not None and store.with_retry(self.study.epochs_trained) >= epochs

@@ -1,0 +1,305 @@
+"""A worker: claims and trains one training after another until the study is complete."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from verydeep.cpu import cpu_settings
+from verydeep.errors import UserError
+from verydeep.studies._artifacts import has_files
+from verydeep.studies._budget import Budget
+from verydeep.studies._claim import (
+    Claim,
+    LostTraining,
+    claim_training,
+    finish_training,
+    release_training,
+    report_epoch,
+    report_start,
+)
+from verydeep.studies._group import Group
+from verydeep.studies._study import Study
+from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
+from verydeep.studies.worker._training import (
+    DatasetCache,
+    ImpossibleError,
+    Paused,
+    TrainingEvents,
+    check_training,
+    checked_config,
+    train_run,
+    training_config,
+)
+from verydeep.training import EpochMetrics, Interrupt, Interrupted, Run, TensorBoard, interruptible
+from verydeep.words import plural
+
+MOST_DEATHS = 3  # a training that kills its workers this often without getting further would kill the next one too
+_MOST_PROBLEMS = 3  # in a row, after which a worker gives up: the fault is probably this machine's
+_RETRY_AFTER = 1.0  # seconds until an idle worker checks whether another one has died
+_PATIENCE = 3  # how often an idle worker checks before it takes trainings whose checkpoints are on other machines
+
+Send = Callable[[Mapping[str, object]], None]
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""
+
+
+def work(
+    study: Study,
+    *,
+    root: str | Path | None = None,
+    budget: Budget | None = None,
+    only: Collection[str] | None = None,
+    tensorboard: bool = False,
+    report: Callable[[str], None] = _ignore,
+    send: Send = _ignore,
+) -> bool:
+    """Train in this process, one training after another; any number of workers on any machine can share a study.
+
+    Args:
+        study: The study; runs go to its folder.
+        root: Folder of the known datasets.
+        budget: When to stop, unless everything is trained before.
+        only: The names of the groups to train; by default, all.
+        tensorboard: Write TensorBoard events for every run.
+        report: Called with one line for every training that ends, such as `print`.
+        send: Called with a message about every epoch and, a few times per second, the current step.
+
+    Returns:
+        Whether the study is complete; it is not if the budget was used up or someone interrupted.
+
+    Raises:
+        UserError: What is left cannot be trained on this machine; the message says why.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.studies import Group, start_study, work
+        >>> from verydeep.training import ModelConfig, TrainConfig
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1)
+        >>> study = start_study("runs/seeds", [Group("", config, seeds=(0, 1))])
+        >>> work(study, report=print)
+        seed-0: finished after 1 epoch
+        seed-1: finished after 1 epoch
+        True
+    """
+    worker = _Worker(study, DatasetCache(root), budget or Budget(), only, tensorboard, report, send)
+    alive, limited = study.store.working(worker.name), _interrupt_after(worker.budget.seconds)
+    with cpu_settings(), storage_errors(), interruptible() as interrupt, alive, limited:
+        try:
+            return worker.run(interrupt)
+        except STORAGE_ERRORS:
+            if interrupt.requested:  # everything is saved; the others notice that this worker has gone
+                return False
+            raise
+
+
+class _Worker:
+    """The state of one worker."""
+
+    def __init__(
+        self,
+        study: Study,
+        data: DatasetCache,
+        budget: Budget,
+        only: Collection[str] | None,
+        tensorboard: bool,
+        report: Callable[[str], None],
+        send: Send,
+    ) -> None:
+        self.study, self.data, self.budget, self.only = study, data, budget, only
+        self.tensorboard, self.report, self.send = tensorboard, report, send
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"  # tells people where it runs
+        self.problems: dict[str, str] = {}  # trainings that this worker cannot train, and why
+        self.idle = self.problems_in_a_row = 0
+
+    def run(self, interrupt: Interrupt) -> bool:
+        """Train until the study is complete, the budget is used up or someone interrupts."""
+        while not interrupt.requested and not self._is_used():
+            claim = self.study.store.with_retry(self._claim)
+            if claim is not None:
+                self.idle = 0
+                self._train(claim, interrupt)
+                continue
+            left = self.study.store.with_retry(self._left)
+            if not left:
+                return True
+            if left <= self.problems.keys():
+                raise UserError(next(self.problems[name] for name in left))
+            self.idle += 1
+            time.sleep(_RETRY_AFTER)
+        return False
+
+    def _claim(self) -> Claim | None:
+        return claim_training(
+            self.study, self.name, self._is_here, self.only, self.problems, patient=self.idle < _PATIENCE
+        )
+
+    def _left(self) -> set[str]:
+        return {task.name for task in self.study.tasks(self.only) if task.state != "done"}
+
+    def _is_here(self, training: str) -> bool:
+        return (self.study.run_path(training) / "config.json").exists()
+
+    def _is_used(self) -> bool:
+        epochs = self.budget.epochs
+        return epochs is not None and self.study.store.with_retry(self.study.epochs_trained) >= epochs
+
+    def _train(self, claim: Claim, interrupt: Interrupt) -> None:
+        """Train one training until it has a result or is released."""
+        study = self.study
+        try:
+            with study.store.heartbeats(claim.trial_id):
+                result, curve = self._result(claim, _Events(self, claim, interrupt))
+                if result["status"] in ("finished", "stopped early"):
+                    self._upload(claim, curve)
+            study.store.with_retry(lambda: finish_training(study, claim, result, curve))
+            self.problems_in_a_row = 0
+            why = f" ({result['reason']})" if result.get("reason") else ""
+            self.report(f"{claim.name}: {result['status']} after {plural(result['epochs'], 'epoch')}{why}")
+        except (Interrupted, Paused):
+            release_training(study, claim)
+        except LostTraining:
+            self.report(f"{claim.name}: given to another worker")
+        except UserError as error:
+            self.problems[claim.name] = problem = str(error)
+            self.problems_in_a_row += 1
+            study.store.with_retry(lambda: release_training(study, claim, problem=problem))
+            self.report(f"{claim.name}: {problem}")
+            if self.problems_in_a_row >= _MOST_PROBLEMS:
+                raise
+        except BaseException as error:
+            # An unexpected error, such as too little memory, may be the settings' fault: it counts as a worker's death.
+            with suppress(*STORAGE_ERRORS):
+                release_training(study, claim, died=isinstance(error, Exception))
+            raise
+
+    def _result(self, claim: Claim, events: _Events) -> tuple[dict[str, Any], list[EpochMetrics]]:
+        """Train and describe how it ended; a training that diverged, was pruned or cannot be trained has a result too.
+
+        Other errors are raised: a run that is held, a missing GPU or damaged data say nothing about the settings.
+        """
+        path = self.study.run_path(claim.name)
+        if claim.deaths >= MOST_DEATHS:
+            return _failed(f"{claim.deaths} workers died while training it; out of memory?"), []
+        try:
+            config, dataset = checked_config(claim.group, claim.number, claim.settings, self.study.folder, self.data)
+            if not (path / "config.json").exists():
+                check_training(config, dataset, bool(claim.settings))
+        except ImpossibleError as error:
+            return _failed(str(error)), []
+        if claim.group.after is not None:
+            self._provide(claim.group.after, events)
+        try:
+            run = train_run(config, path, self.data, events, TensorBoard if self.tensorboard else lambda each: each)
+        except Paused as paused:
+            if str(paused) not in ("pruned", "paused"):
+                raise
+            return _described(Run.load(path), str(paused))
+        assert run.summary is not None
+        return _described(run, run.summary.status)
+
+    def _provide(self, teacher: str, events: _Events) -> None:
+        """Make sure that a finished training is on this machine: fetch it, or train it again to the same bits."""
+        path = self.study.run_path(teacher)
+        if (path / "summary.json").exists():
+            return
+        ended = self.study.attempts()[teacher].ended
+        if self.study.artifacts is not None and has_files(ended) and not path.exists():
+            assert ended is not None
+            self.study.artifacts.download(ended, path)
+            return
+        group = next(group for group in self.study.groups if teacher in group.training_names)
+        number = dict(zip(group.training_names, group.numbers, strict=True))[teacher]
+        self.report(f"{teacher}: trained again, because this machine does not have it")
+        settings = self._settings_of(group, teacher)
+        train_run(training_config(group, number, settings, self.study.folder), path, self.data, _OnlyWait(events))
+
+    def _settings_of(self, group: Group, training: str) -> dict[str, Any]:
+        record = next(record for record in self.study.records([group.name]) if record.name == training)
+        return record.settings
+
+    def _upload(self, claim: Claim, curve: list[EpochMetrics]) -> None:
+        """Share a run that others need: a teacher, or the best of its group so far."""
+        study = self.study
+        if study.artifacts is None:
+            return
+        records = {record.name: record for record in study.records([claim.group.name])}
+        mine, others = (
+            records.pop(claim.name).value,
+            [each.value for each in records.values() if each.value is not None],
+        )
+        best = mine is not None and all((mine >= other) if study.maximise else (mine <= other) for other in others)
+        if best or claim.name in {group.after for group in study.groups}:
+            trial = next(trial for trial in study.attempts()[claim.name].trials if trial._trial_id == claim.trial_id)
+            study.artifacts.upload(study.store.storage, trial, study.run_path(claim.name))
+
+
+class _Events(TrainingEvents):
+    """Reports what happens to the storage, and to the process that started this one."""
+
+    def __init__(self, worker: _Worker, claim: Claim, interrupt: Interrupt) -> None:
+        self.worker, self.claim, self.interrupt = worker, claim, interrupt
+
+    def start(self, environment: dict[str, Any], position: float) -> None:
+        study = self.worker.study
+        study.store.with_retry(lambda: report_start(study, self.claim, environment, position))
+
+    def epoch(self, metrics: EpochMetrics) -> None:
+        study, claim = self.worker.study, self.claim
+        pruned = study.store.with_retry(lambda: report_epoch(study, claim, metrics))
+        self.worker.send({"training": claim.name, "epoch": metrics.epoch})
+        if pruned or self.worker._is_used() or metrics.epoch >= claim.goal:
+            raise Paused("pruned" if pruned else "paused" if metrics.epoch >= claim.goal else "")
+
+    def step(self, position: float, loss: float, accuracy: float) -> None:
+        self.worker.send({"training": self.claim.name, "done": position, "loss": loss, "accuracy": accuracy})
+
+    def wait(self) -> None:
+        if self.interrupt.requested:
+            raise Paused
+
+
+class _OnlyWait(TrainingEvents):
+    """Reports nothing: the training is a copy of one that has been recorded."""
+
+    def __init__(self, events: _Events) -> None:
+        self.events = events
+
+    def wait(self) -> None:
+        self.events.wait()
+
+
+def _described(run: Run, status: str) -> tuple[dict[str, Any], list[EpochMetrics]]:
+    curve = run.metrics
+    seconds = curve[-1].seconds if curve else 0.0
+    result = {"status": status, "epochs": len(curve), "of": run.config.epochs, "seconds": seconds, "run": str(run.path)}
+    return result, curve
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"status": "failed", "reason": reason, "epochs": 0, "seconds": 0.0, "run": ""}
+
+
+@contextmanager
+def _interrupt_after(seconds: float | None) -> Iterator[None]:
+    """Stop as if by Ctrl-C when the time is over."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, signal.raise_signal, (signal.SIGINT,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
