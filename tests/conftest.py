@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from _postgres import Server, installed
 from hypothesis import settings
 
 torch.set_num_threads(1)  # two test workers on two cores
@@ -19,3 +20,13 @@ def _same_numbers_every_time() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch.set_flush_denormal(False)  # a command that ran inside the test may have set it
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A private PostgreSQL server, on a socket in a temporary folder."""
+    found = installed()
+    if found is None:
+        pytest.skip("no PostgreSQL here: apt-get install postgresql, and pip install 'verydeep[postgres]'")
+    with Server(found) as running:
+        yield running

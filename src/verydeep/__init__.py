@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # so that type checkers see `verydeep.nn.HighwayLinear`
         paper,
         report,
         search,
+        studies,
         training,
     )
 
@@ -59,6 +60,7 @@ __all__ = [
     "paper",
     "report",
     "search",
+    "studies",
     "training",
 ]
 

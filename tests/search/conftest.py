@@ -1,12 +1,10 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from ._postgres import Server, installed
 
 CONFIG = """
 epochs = {epochs}
@@ -38,16 +36,6 @@ def write(tmp_path: Path) -> Write:
         return file
 
     return make
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A PostgreSQL server of our own, on a socket in a temporary folder."""
-    found = installed()
-    if found is None:
-        pytest.skip("no PostgreSQL here: apt-get install postgresql, and pip install 'verydeep[postgres]'")
-    with Server(found) as running:
-        yield running
 
 
 def start(*arguments: object) -> subprocess.Popen[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
+from _postgres import Server
 from rich.console import Console
 
 from verydeep.cli import main
@@ -17,23 +18,11 @@ from verydeep.cli.views._search import labelled, trials_table
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.files import read_toml
-from verydeep.search import (
-    Budget,
-    Choices,
-    TrialRecord,
-    draw,
-    open_study,
-    ranked,
-    read_search,
-    records,
-    start_study,
-    with_settings,
-    work,
-)
-from verydeep.search.study._claim import claim_trial
+from verydeep.search import Choices, open_search, ranked, read_search, start_search
+from verydeep.studies import Budget, TrainingRecord, draw, with_settings, work
+from verydeep.studies._claim import claim_training
 from verydeep.training import Run, TrainConfig
 
-from ._postgres import Server
 from .conftest import Write, start, wait_until
 
 
@@ -47,7 +36,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 def searched(write: Write, tmp_path: Path) -> Path:
     """A study that this process worked off."""
     folder = tmp_path / "study"
-    assert work(start_study(folder, read_search(write(trials=5))), folder)
+    assert work(start_search(folder, read_search(write(trials=5))))
     return folder
 
 
@@ -56,7 +45,7 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
 ) -> None:
     assert main(["search", "show", str(searched), "--top", "3"]) == 0
     printed = capsys.readouterr().out
-    best = ranked(records(open_study(searched)), maximise=True)
+    best = ranked(open_search(searched).records(), maximise=True)
     values = [f"{record.value:.2%}" for record in best]
     assert values[0] in next(line for line in printed.splitlines() if "finished" in line)
     assert printed.count("finished") == 3
@@ -71,8 +60,8 @@ def test_show_lists_the_best_first_and_writes_csv_json_and_pictures(
 
 
 def test_trials_that_wait_make_nothing_more_certain(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = open_study(searched).config
-    start_study(searched, replace(config, options=replace(config.options, trials=40)))
+    config = open_search(searched).config
+    start_search(searched, replace(config, options=replace(config.options, trials=40)))
     assert main(["search", "show", str(searched)]) == 0
     assert "importance (uncertain after only 5 trials): " in capsys.readouterr().out
 
@@ -81,8 +70,8 @@ def test_best_writes_a_configuration_that_trains_to_the_same_result(
     searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", "best", str(searched)]) == 0
-    study = open_study(searched)
-    best = ranked(records(study), maximise=True)[0]
+    study = open_search(searched)
+    best = ranked(study.records(), maximise=True)[0]
     config = from_dict(TrainConfig, read_toml(searched / "best.toml"))
     assert config == with_settings(study.config.train, best.settings)
     again = ["train", str(searched / "best.toml"), "--folder", str(tmp_path / "again"), "--threads", "1", "--quiet"]
@@ -97,11 +86,11 @@ def test_a_trial_is_a_run_like_any_other(searched: Path, capsys: pytest.CaptureF
 
 def test_more_trials_continue_a_study_with_the_settings_that_come_next(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    work(start_study(folder, read_search(write(trials=2))), folder)
-    before = [record.settings for record in records(open_study(folder))]
-    study = start_study(folder, read_search(write(trials=3)))
-    assert work(study, folder)
-    after = records(study)
+    work(start_search(folder, read_search(write(trials=2))))
+    before = [record.settings for record in open_search(folder).records()]
+    study = start_search(folder, read_search(write(trials=3)))
+    assert work(study)
+    after = study.records()
     assert [record.settings for record in after[:2]] == before
     assert [record.attempts for record in after] == [1, 1, 1]
 
@@ -117,9 +106,9 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(write: Write, tmp_path: Path)
     assert (process.returncode, "continue with the same command" in printed) == (130, True), printed
     trained = Run.load(folder / "trials" / "0000").metrics
     assert 2 <= len(trained) < 200
-    assert [record.status for record in records(open_study(folder))] == ["waiting", "waiting"]
-    assert work(open_study(folder), folder)
-    found = records(open_study(folder))
+    assert [record.status for record in open_search(folder).records()] == ["waiting", "waiting"]
+    assert work(open_search(folder))
+    found = open_search(folder).records()
     assert [(record.status, record.epochs) for record in found] == [("finished", 200)] * 2
     assert found[0].curve[: len(trained)] == trained
     assert found[0].attempts == 2
@@ -136,24 +125,24 @@ def test_a_worker_that_someone_tells_to_stop_is_replaced(write: Write, tmp_path:
     os.kill(worker, signal.SIGTERM)
     printed = process.communicate()[1].decode()
     assert (process.returncode, printed) == (0, "")
-    (found,) = records(open_study(folder))
+    (found,) = open_search(folder).records()
     assert (found.status, found.epochs, found.attempts) == ("finished", 200, 2)
 
 
 def test_a_budget_of_epochs_is_kept_and_the_trial_goes_on_later(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=3, epochs=4)))
-    assert not work(study, folder, budget=Budget.read("6 epochs"))
-    assert sum(record.epochs for record in records(study)) == 6
-    assert work(study, folder)
-    assert [record.epochs for record in records(study)] == [4, 4, 4]
+    study = start_search(folder, read_search(write(trials=3, epochs=4)))
+    assert not work(study, budget=Budget.read("6 epochs"))
+    assert sum(record.epochs for record in study.records()) == 6
+    assert work(study)
+    assert [record.epochs for record in study.records()] == [4, 4, 4]
 
 
 def test_a_budget_of_time_ends_a_search_that_would_take_longer(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=2, epochs=100_000)))
-    assert not work(study, folder, budget=Budget.read("1s"))
-    assert {record.status for record in records(study)} == {"waiting"}
+    study = start_search(folder, read_search(write(trials=2, epochs=100_000)))
+    assert not work(study, budget=Budget.read("1s"))
+    assert {record.status for record in study.records()} == {"waiting"}
 
 
 @pytest.mark.slow
@@ -161,8 +150,8 @@ def test_a_used_budget_of_epochs_asks_for_a_larger_one(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=3, epochs=4)))
-    assert not work(study, folder, budget=Budget.read("2 epochs"))
+    study = start_search(folder, read_search(write(trials=3, epochs=4)))
+    assert not work(study, budget=Budget.read("2 epochs"))
     assert main(["search", str(write(trials=3, epochs=4)), "--study", str(folder), "--budget", "2 epochs"]) == 0
     assert "continue with a larger --budget" in one_line(capsys)
     assert main(["search", str(write()), "--budget", "0h"]) == 2
@@ -171,8 +160,8 @@ def test_a_used_budget_of_epochs_asks_for_a_larger_one(
 
 def test_a_study_that_was_moved_is_the_same_study(searched: Path, write: Write) -> None:
     moved = searched.rename(searched.with_name("moved"))
-    assert [record.status for record in records(open_study(moved))] == ["finished"] * 5
-    assert [record.status for record in records(start_study(moved, read_search(write(trials=6))))] == [
+    assert [record.status for record in open_search(moved).records()] == ["finished"] * 5
+    assert [record.status for record in start_search(moved, read_search(write(trials=6))).records()] == [
         *["finished"] * 5,
         "waiting",
     ]
@@ -182,21 +171,21 @@ def test_a_study_of_an_earlier_version_keeps_its_name_when_it_is_moved(searched:
     known = json.loads((searched / "study.json").read_text())
     (searched / "study.json").write_text(json.dumps({key: known[key] for key in known.keys() - {"name"}}))
     moved = searched.rename(searched.with_name("moved"))
-    assert open_study(moved).name == "study"
+    assert open_search(moved).name == "study"
     assert json.loads((moved / "study.json").read_text()) == known
 
 
 def test_of_equally_accurate_trials_the_one_of_the_lowest_loss_is_best() -> None:
     found = [
-        TrialRecord(0, "finished", 0.9, loss=0.5),
-        TrialRecord(1, "finished", 0.9, loss=0.1),
-        TrialRecord(2, "finished", 0.8),
+        TrainingRecord(0, "finished", 0.9, loss=0.5),
+        TrainingRecord(1, "finished", 0.9, loss=0.1),
+        TrainingRecord(2, "finished", 0.8),
     ]
-    assert [record.trial for record in ranked(found, maximise=True)] == [1, 0, 2]
+    assert [record.number for record in ranked(found, maximise=True)] == [1, 0, 2]
 
 
 def test_the_loss_beside_an_accuracy_is_that_of_its_epochs(searched: Path) -> None:
-    for record in records(open_study(searched)):
+    for record in open_search(searched).records():
         curve = [line.to_dict() for line in record.curve]
         assert record.loss == min(e["valid_loss"] for e in curve if e["valid_accuracy"] == record.value)
 
@@ -235,9 +224,9 @@ def test_a_run_that_diverges_is_a_result_and_ranks_last(write: Write, tmp_path: 
     file, folder = write(trials=4), tmp_path / "study"
     text = file.read_text().replace("low = 0.01, high = 1.0", "low = 0.1, high = 1e12")
     file.write_text(text.replace("checkpoint_every", "divergence_factor = 2.0\ncheckpoint_every"))
-    study = start_study(folder, read_search(file))
-    assert work(study, folder)
-    found = records(study)
+    study = start_search(folder, read_search(file))
+    assert work(study)
+    found = study.records()
     assert {"diverged"} <= {record.status for record in found}
     assert all((record.status == "diverged") == (record.value is None) for record in found)
     assert ranked(found, maximise=True)[-1].status == "diverged"
@@ -247,18 +236,18 @@ def test_a_run_that_diverges_is_a_result_and_ranks_last(write: Write, tmp_path: 
 def test_settings_that_cannot_be_trained_are_a_result_too(write: Write, tmp_path: Path) -> None:
     file, folder = write(trials=4), tmp_path / "study"
     file.write_text(file.read_text().replace("low = 2, high = 4", "low = 1, high = 2"))
-    study = start_study(folder, read_search(file))
-    assert work(study, folder)
-    failed = [record for record in records(study) if record.settings["model.depth"] == 1]
+    study = start_search(folder, read_search(file))
+    assert work(study)
+    failed = [record for record in study.records() if record.settings["model.depth"] == 1]
     assert failed
     assert all("depth must be at least 2" in record.reason for record in failed)
 
 
 def test_tpe_learns_from_the_trials_before_and_completes(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=13, more='sampler = "tpe"')))
-    assert work(study, folder)
-    found = records(study)
+    study = start_search(folder, read_search(write(trials=13, more='sampler = "tpe"')))
+    assert work(study)
+    found = study.records()
     assert len({record.settings["optim.lr"] for record in found}) == 13
     drawn = [draw(study.config.space, 0, number) for number in range(13)]
     assert [record.settings for record in found[:10]] == drawn[:10]
@@ -267,9 +256,9 @@ def test_tpe_learns_from_the_trials_before_and_completes(write: Write, tmp_path:
 
 def test_halving_stops_the_worse_trials_early(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=9, epochs=4, more="halving = {first = 1, keep = 2}")))
-    assert work(study, folder)
-    found = records(study)
+    study = start_search(folder, read_search(write(trials=9, epochs=4, more="halving = {first = 1, keep = 2}")))
+    assert work(study)
+    found = study.records()
     assert {record.status for record in found} == {"finished", "pruned"}
     assert all((record.status == "finished") == (record.epochs == 4) for record in found)
     best = ranked(found, maximise=True)[0]
@@ -280,7 +269,7 @@ def test_another_search_in_the_same_folder_is_refused(
     searched: Path, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["search", str(write(trials=5, epochs=2)), "--study", str(searched)]) == 2
-    assert "belongs to another search (epochs changed)" in one_line(capsys)
+    assert "was started with other settings (epochs changed)" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +333,7 @@ def test_a_storage_that_is_down_or_none_is_named_without_its_password(
 
 
 def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", "worker", "--study", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
+    assert main(["worker", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
     printed = one_line(capsys)
     assert "--storag" in printed
     assert "secret" not in printed
@@ -354,11 +343,11 @@ def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest
 def test_a_server_refuses_another_search_under_the_same_name(
     write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start_study(tmp_path / "here" / "mine", read_search(write()), server.url)
+    start_search(tmp_path / "here" / "mine", read_search(write()), storage=server.url)
     there = str(tmp_path / "there" / "mine")
     assert main(["search", str(write(epochs=9)), "--study", there, "--storage", server.url]) == 2
-    assert "study 'mine' belongs to another search" in one_line(capsys)
-    assert main(["search", "worker", "--study", "nobody", "--storage", server.url]) == 2
+    assert "study 'mine' was started with other settings" in one_line(capsys)
+    assert main(["worker", "nobody", "--storage", server.url]) == 2
     assert "the storage has no study 'nobody'" in one_line(capsys)
 
 
@@ -367,10 +356,10 @@ def test_workers_from_other_folders_share_a_servers_study(
     write: Write, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = tmp_path / "a" / "shared", tmp_path / "b" / "shared"
-    study = start_study(first, read_search(write(trials=3)), server.url)
-    assert not work(study, first, budget=Budget.read("1 epochs"))
-    assert main(["search", "worker", "--study", str(second), "--storage", server.url, "--quiet"]) == 0
-    found = records(study)
+    study = start_search(first, read_search(write(trials=3)), storage=server.url)
+    assert not work(study, budget=Budget.read("1 epochs"))
+    assert main(["worker", str(second), "--storage", server.url, "--quiet"]) == 0
+    found = study.records()
     assert [record.status for record in found] == ["finished"] * 3
     assert [Path(record.run).parts[-4] for record in found] == ["a", "b", "b"]
     assert main(["search", "show", str(second)]) == 0
@@ -380,7 +369,7 @@ def test_workers_from_other_folders_share_a_servers_study(
 @pytest.mark.slow
 def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path: Path, server: Server) -> None:
     folder = tmp_path / "patient"
-    study = start_study(folder, read_search(write(trials=3, epochs=5)), server.url)
+    study = start_search(folder, read_search(write(trials=3, epochs=5)), storage=server.url)
     again: list[Timer] = []
 
     def fall(line: str) -> None:
@@ -389,9 +378,9 @@ def test_a_server_that_is_gone_for_a_moment_costs_nothing(write: Write, tmp_path
             again.append(Timer(0.5, server.start))
             again[0].start()
 
-    assert work(study, folder, report=fall)
+    assert work(study, report=fall)
     again[0].join()
-    found = records(open_study(folder, server.url))
+    found = open_search(folder, storage=server.url).records()
     assert [(record.status, record.epochs) for record in found] == [("finished", 5)] * 3
 
 
@@ -405,29 +394,24 @@ def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write,
     source = f'data = {{ source = "{tmp_path / "own"}", target = "y" }}'
     file.write_text(file.read_text().replace('data = { source = "digits", validation = 0.2 }', source))
     assert main(["search", str(file), "--study", str(folder), "--jobs", "1", "--quiet"]) == 0
-    study = open_study(folder)
-    (found,) = records(study)
-    assert study.config.metric == "valid_accuracy"
+    study = open_search(folder)
+    (found,) = study.records()
+    assert study.metric == "valid_accuracy"
     assert found.value == found.curve[0].valid_accuracy
     assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
 
 
-def test_a_study_that_did_not_write_its_metric_down_goes_on(searched: Path, write: Write) -> None:
-    assert '"metric": ""' in (searched / "study.json").read_text()
-    assert main(["search", str(write(trials=5)), "--study", str(searched), "--quiet"]) == 0
-
-
 def test_a_line_cut_short_by_a_kill_costs_a_study_nothing(write: Write, tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    study = start_study(folder, read_search(write(trials=3)))
-    assert not work(study, folder, budget=Budget.read("1 epochs"))
+    study = start_search(folder, read_search(write(trials=3)))
+    assert not work(study, budget=Budget.read("1 epochs"))
     journal = folder / "journal.log"
     whole = journal.read_bytes()
     with journal.open("ab") as file:
         file.write(whole.splitlines()[-1][:20])
-    assert work(open_study(folder), folder)
+    assert work(open_search(folder))
     assert journal.read_bytes().startswith(whole)
-    assert [record.status for record in records(open_study(folder))] == ["finished"] * 3
+    assert [record.status for record in open_search(folder).records()] == ["finished"] * 3
 
 
 @pytest.mark.slow
@@ -436,8 +420,8 @@ def test_a_password_given_to_a_worker_is_in_no_file(
 ) -> None:
     url = server.url.replace("postgres@", "postgres:SECRET@") + "&password=SECRET"
     folder = tmp_path / "secretive"
-    start_study(folder, read_search(write(trials=1)), url)
-    command = ["search", "worker", "--study", str(folder), "--quiet", f"--storage={url}"]
+    start_search(folder, read_search(write(trials=1)), storage=url)
+    command = ["worker", str(folder), "--quiet", f"--storage={url}"]
     monkeypatch.setattr("sys.argv", ["verydeep", *command])
     assert main(command) == 0
     assert main(["report", str(folder / "trials" / "0000"), "-o", str(tmp_path / "report.html")]) == 0
@@ -449,9 +433,9 @@ def test_a_password_given_to_a_worker_is_in_no_file(
 @pytest.mark.parametrize("seed", [42949, -3])
 def test_tpe_takes_any_seed(seed: int, write: Write, tmp_path: Path) -> None:
     file = write(trials=12, more=f'sampler = "tpe"\nseed = {seed}')
-    study = start_study(tmp_path / "study", read_search(file))
+    study = start_search(tmp_path / "study", read_search(file))
     with study.store.working("anna"):
-        claims = [claim_trial(study, "anna") for _ in range(12)]
+        claims = [claim_training(study, "anna") for _ in range(12)]
     assert len({json.dumps(claim.settings) for claim in claims if claim is not None}) == 12
 
 
@@ -461,17 +445,17 @@ def test_show_refuses_to_list_fewer_than_one(searched: Path, capsys: pytest.Capt
 
 
 def test_a_line_of_the_log_says_what_its_numbers_are() -> None:
-    record = TrialRecord(3, "finished", 0.9, epochs=1, seconds=65, settings={"optim.lr": 0.125, "model.depth": 7})
+    record = TrainingRecord(3, "finished", 0.9, epochs=1, seconds=65, settings={"optim.lr": 0.125, "model.depth": 7})
     shown = labelled(record, "valid_accuracy")
     assert shown == "trial 3  finished  validation accuracy 90.00%  1 epoch  1:05  lr=0.125 depth=7"
-    same = TrialRecord(4, "failed", reason="too deep", settings={"data.seed": 1, "seed": 2})
+    same = TrainingRecord(4, "failed", reason="too deep", settings={"data.seed": 1, "seed": 2})
     assert labelled(same, "loss") == "trial 4  failed: too deep  0 epochs  0:00  data.seed=1 seed=2"
 
 
 def test_the_table_of_trials_is_readable_at_60_columns() -> None:
     settings = {"optim.lr": 0.1234, "model.depth": 20, "model.activation": "tanh", "model.gate_bias": -3.0}
     console = Console(width=60, file=StringIO())
-    rows = [TrialRecord(number, "finished", 0.5, settings=settings) for number in (7, 12)]
+    rows = [TrainingRecord(number, "finished", 0.5, settings=settings) for number in (7, 12)]
     console.print(trials_table(rows, "valid_accuracy", width=60))
     assert isinstance(console.file, StringIO)
     shown = console.file.getvalue()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from verydeep.errors import UserError
-from verydeep.search import Budget, Range, draw, open_study, read_search, records, start_study, with_settings, work
+from verydeep.search import Range, open_search, read_search, start_search
+from verydeep.studies import Budget, draw, with_settings, work
 from verydeep.training import TrainConfig
 
 from .conftest import Write, start
@@ -59,7 +60,7 @@ def test_the_command_prints_the_hints_and_searches(files: tuple[Path, Path], tmp
         f"verydeep: note: {files[1]}: search.space: 'explosion' is now called 'divergence_factor'",
     ]
     assert process.returncode == 0
-    assert {record.status for record in records(open_study(study))} == {"finished"}
+    assert {record.status for record in open_search(study).records()} == {"finished"}
 
 
 def test_a_field_keeps_its_values_when_it_is_renamed() -> None:
@@ -81,18 +82,18 @@ def test_settings_with_former_names_are_applied() -> None:
 def test_a_study_that_was_stored_under_former_names_goes_on(files: tuple[Path, Path], tmp_path: Path) -> None:
     new, _ = files
     calm, folder = tmp_path / "calm" / "study", tmp_path / "study"
-    assert work(start_study(calm, read_search(new)), calm)
-    expected = [record.settings for record in records(open_study(calm))]
+    assert work(start_search(calm, read_search(new)))
+    expected = [record.settings for record in open_search(calm).records()]
 
-    assert not work(start_study(folder, read_search(new)), folder, budget=Budget(epochs=1))
+    assert not work(start_search(folder, read_search(new)), budget=Budget(epochs=1))
     for name in ("study.json", "journal.log"):
         (folder / name).write_text(under_former_names((folder / name).read_text()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # people cannot rename anything in a stored study
-        study = open_study(folder)
-        assert records(study)[0].settings == expected[0]
-        assert work(start_study(folder, read_search(new)), folder)
-    found = records(open_study(folder))
+        study = open_search(folder)
+        assert study.records()[0].settings == expected[0]
+        assert work(start_search(folder, read_search(new)))
+    found = open_search(folder).records()
     assert [record.settings for record in found] == expected
     assert [record.attempts for record in found] == [1, 1, 1]
 

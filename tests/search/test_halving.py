@@ -4,23 +4,34 @@ from pathlib import Path
 
 import pytest
 
-from verydeep.search import Halving, Study, read_search, records, start_study
-from verydeep.search._halving import continues, is_rung
-from verydeep.search.storage._dead_workers import fail_attempt
-from verydeep.search.study._claim import Claim, add_attempt, claim_trial, release_trial, report_epoch
-from verydeep.search.worker._worker import MOST_DEATHS
+from verydeep.search import Halving, SearchStudy, read_search, start_search
+from verydeep.studies._claim import (
+    Claim,
+    _add_attempt,
+    claim_training,
+    release_training,
+    report_epoch as report_metrics,
+)
+from verydeep.studies._halving import continues, is_rung
+from verydeep.studies.storage._dead_workers import fail_attempt
+from verydeep.studies.worker._worker import MOST_DEATHS
+from verydeep.training import EpochMetrics
 
 from .conftest import Write
 
 
 @pytest.fixture
-def study(write: Write, tmp_path: Path) -> Study:
+def study(write: Write, tmp_path: Path) -> SearchStudy:
     file = write(trials=9, epochs=20, more='metric = "loss"\nhalving = {first = 2, keep = 3}')
-    return start_study(tmp_path / "study", read_search(file))
+    return start_search(tmp_path / "study", read_search(file))
 
 
-def claimed(study: Study) -> Claim:
-    claim = claim_trial(study, "anna")
+def report_epoch(study: SearchStudy, claim: Claim, epoch: int, loss: float) -> bool:
+    return report_metrics(study, claim, EpochMetrics(epoch, loss=loss))
+
+
+def claimed(study: SearchStudy) -> Claim:
+    claim = claim_training(study, "anna")
     assert claim is not None
     return claim
 
@@ -37,30 +48,30 @@ def test_one_in_so_many_goes_on_and_of_very_few_the_best() -> None:
     assert [continues(value, losses, 3, maximise=True) for value in (0.5, 0.4, 0.35)] == [True, True, False]
 
 
-def test_a_trial_is_judged_once_at_a_rung_however_often_it_is_begun(study: Study) -> None:
+def test_a_trial_is_judged_once_at_a_rung_however_often_it_is_begun(study: SearchStudy) -> None:
     first = claimed(study)
     assert not any(report_epoch(study, first, epoch, 0.5) for epoch in (1, 2, 3))
-    release_trial(study, first)
-    other = Claim(1, _added(study, 1), {})
+    release_training(study, first)
+    other = _added(study, 1)
     assert not any(report_epoch(study, other, epoch, 0.4) for epoch in (1, 2))  # better than the first, by now
     again = claimed(study)
-    assert (again.trial, again.reached) == (0, 3)
+    assert (again.number, again.reached) == (0, 3)
     assert not any(report_epoch(study, again, epoch, 0.5) for epoch in (1, 2, 3, 4, 5))
     assert not report_epoch(study, again, 6, 0.3)
 
 
-def test_a_setting_counts_once_however_often_it_was_begun(study: Study) -> None:
+def test_a_setting_counts_once_however_often_it_was_begun(study: SearchStudy) -> None:
     for _ in range(5):  # five attempts at one good setting are no five good settings
         claim = claimed(study)
         report_epoch(study, claim, 1, 0.1)
         report_epoch(study, claim, 2, 0.1)
-        release_trial(study, claim)
+        release_training(study, claim)
     for setting, value in ((1, 0.3), (2, 0.4), (3, 0.5), (4, 0.6)):
-        report_epoch(study, Claim(setting, _added(study, setting), {}), 2, value)
-    assert not report_epoch(study, Claim(5, _added(study, 5), {}), 2, 0.2)  # the second of six
+        report_epoch(study, _added(study, setting), 2, value)
+    assert not report_epoch(study, _added(study, 5), 2, 0.2)  # the second of six
 
 
-def test_deaths_count_from_where_a_trial_last_got_further(study: Study) -> None:
+def test_deaths_count_from_where_a_trial_last_got_further(study: SearchStudy) -> None:
     for epoch in range(1, MOST_DEATHS + 3):
         claim = claimed(study)
         assert claim.deaths <= 1
@@ -69,8 +80,9 @@ def test_deaths_count_from_where_a_trial_last_got_further(study: Study) -> None:
     for _ in range(MOST_DEATHS - 1):
         fail_attempt(study.store.storage, claimed(study).trial_id)
     assert claimed(study).deaths == MOST_DEATHS
-    assert records(study)[0].epochs == MOST_DEATHS + 2
+    assert study.records()[0].epochs == MOST_DEATHS + 2
 
 
-def _added(study: Study, setting: int) -> int:
-    return add_attempt(study, setting, [])._trial_id
+def _added(study: SearchStudy, setting: int) -> Claim:
+    task = study.tasks()[setting]
+    return Claim(task.name, task.group, setting, task.goal, _add_attempt(study, task)._trial_id, {})

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from verydeep.cli import main
-from verydeep.search import Choices, Range, Space, draw, read_search, read_space, with_settings
+from verydeep.search import Choices, Range, Space, read_search
+from verydeep.studies import draw, read_space, with_settings
 from verydeep.training import TrainConfig
 
 from .conftest import Write

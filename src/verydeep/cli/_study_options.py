@@ -21,7 +21,7 @@ ArtifactFolder = Annotated[
     Path | None,
     option(
         "FOLDER",
-        "A folder that all machines share, for weights that workers need from each other: those of teachers, and the "
+        "A folder shared by the machines, for weights that workers need from each other: those of teachers, and the "
         "best.",
     ),
 ]

@@ -79,9 +79,9 @@ class Artifacts:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def has_files(trial: FrozenTrial | None) -> bool:
+def has_files(trial: FrozenTrial) -> bool:
     """Whether the run of an attempt is in the artifact store."""
-    return trial is not None and _ATTRIBUTE in trial.user_attrs
+    return _ATTRIBUTE in trial.user_attrs
 
 
 def _digest(file: Path) -> str:

@@ -197,4 +197,6 @@ def group_of_former_study(search: str, trials: int, where: str) -> tuple[Group, 
     space = read_space(table["space"], config, f"{where}: search.space")
     sampling = Sampling(space, trials, table.get("seed", 0), table.get("sampler", "random"))
     halving = None if table.get("halving") is None else from_dict(Halving, table["halving"], where)
-    return Group("trials", config, sampling=sampling, halving=halving), str(table.get("metric", ""))
+    validated = config.data.validation is not None or config.data.valid_path is not None
+    metric = table.get("metric") or default_metric(config, validated)
+    return Group("trials", config, sampling=sampling, halving=halving), str(metric)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import optuna
 from optuna.trial import TrialState, create_trial
 
+from verydeep.studies._artifacts import Artifacts, has_files
 from verydeep.studies._group import Group, group_from_json, group_of_former_study, group_to_json
 from verydeep.studies._records import TrainingRecord, make_record
 from verydeep.studies._schedule import Attempts, Task, make_tasks
@@ -21,7 +22,6 @@ from verydeep.words import plural
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from verydeep.studies._artifacts import Artifacts
     from verydeep.training import EpochMetrics
 
 GROUP = "group/"  # the prefix of the attributes that store the groups
@@ -147,6 +147,17 @@ class Study:
     def run_path(self, training: str) -> Path:
         """The folder of a training's run, on this machine."""
         return self.folder / training
+
+    def fetch_run(self, training: str) -> Path | None:
+        """The folder of a finished training's run; None if it is neither on this machine nor in the artifact store."""
+        path = self.run_path(training)
+        if (path / "summary.json").exists():
+            return path
+        ended = self.attempts()[training].ended
+        if self.artifacts is None or ended is None or not has_files(ended) or path.exists():
+            return None
+        self.artifacts.download(ended, path)
+        return path
 
     def add_result(self, training: str, status: str, metrics: list[EpochMetrics]) -> None:
         """Record a training that was done elsewhere, as far as it was trained; it is not trained again.

@@ -80,7 +80,7 @@ class SearchShowOptions:
 
 @dataclass(frozen=True)
 class SearchBestOptions:
-    """Write the configuration of the best trial, ready for verydeep train."""
+    """Write the configuration of the best trial, ready for verydeep train, and fetch its run if it is elsewhere."""
 
     study: _Study
     """The study's folder."""
@@ -214,4 +214,7 @@ def _best(options: SearchBestOptions) -> int:
     head = f"# Trial {best.number} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
     write_atomic(path, head + to_toml(to_dict(config)))
     print(f"{path}: trial {best.number}, {metric} {best.value:.6g}; train it with: verydeep train {path}")
+    with storage_errors():
+        run = study.fetch_run(best.name)
+    print(f"the run: {run}" if run else f"the run is on {best.host}, in {best.run}")
     return 0

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
-from verydeep.studies._artifacts import has_files
 from verydeep.studies._budget import Budget
 from verydeep.studies._claim import (
     Claim,
@@ -26,7 +25,6 @@ from verydeep.studies._claim import (
     report_epoch,
     report_start,
 )
-from verydeep.studies._group import Group
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
 from verydeep.studies.worker._training import (
@@ -210,23 +208,14 @@ class _Worker:
 
     def _provide(self, teacher: str, events: _Events) -> None:
         """Make sure that a finished training is on this machine: fetch it, or train it again to the same bits."""
-        path = self.study.run_path(teacher)
-        if (path / "summary.json").exists():
-            return
-        ended = self.study.attempts()[teacher].ended
-        if self.study.artifacts is not None and has_files(ended) and not path.exists():
-            assert ended is not None
-            self.study.artifacts.download(ended, path)
+        if self.study.store.with_retry(lambda: self.study.fetch_run(teacher)) is not None:
             return
         group = next(group for group in self.study.groups if teacher in group.training_names)
         number = dict(zip(group.training_names, group.numbers, strict=True))[teacher]
         self.report(f"{teacher}: trained again, because this machine does not have it")
-        settings = self._settings_of(group, teacher)
-        train_run(training_config(group, number, settings, self.study.folder), path, self.data, _OnlyWait(events))
-
-    def _settings_of(self, group: Group, training: str) -> dict[str, Any]:
-        record = next(record for record in self.study.records([group.name]) if record.name == training)
-        return record.settings
+        settings = next(each.settings for each in self.study.records([group.name]) if each.name == teacher)
+        config = training_config(group, number, settings, self.study.folder)
+        train_run(config, self.study.run_path(teacher), self.data, _OnlyWait(events))
 
     def _upload(self, claim: Claim, curve: list[EpochMetrics]) -> None:
         """Share a run that others need: a teacher, or the best of its group so far."""
