@@ -15,8 +15,8 @@ from verydeep.studies._progress import StudyProgress, choose_study_progress
 from verydeep.studies._records import TrainingRecord
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import storage_errors
-from verydeep.studies.worker._pool import PoolOptions, WorkerPool
-from verydeep.training import EpochMetrics
+from verydeep.studies.worker._pool import PoolOptions, WorkerPool, unless_interrupted
+from verydeep.training import EpochMetrics, interruptible
 
 StopReason = Literal["complete", "interrupted", "the budget is used up", "a worker failed"]
 OnEpoch = Callable[[TrainingRecord, EpochMetrics], None]
@@ -77,7 +77,7 @@ def run_study(
     if jobs is not None and jobs < 0:
         raise UserError(f"jobs must be 0 or more, got {jobs}")
     watch = _Watch(study, only, choose_study_progress(progress), on_epoch, on_end)
-    with storage_errors():
+    with storage_errors(), interruptible() as interrupt:
         left = study.unfinished(only)
         first = next((task.group.config for task in study.tasks(only) if task.state != "done"), None)
         if first is None:
@@ -87,15 +87,18 @@ def run_study(
         pool = WorkerPool(study, jobs, PoolOptions(root, budget or Budget(), only, tensorboard))
         watch.progress.start(study, jobs, watch.read())
         try:
-            interrupted = pool.run_until_done(watch.poll)
-            study.store.with_retry(watch.read)
+            pool.run_until_done(interrupt, watch.poll)
+            with unless_interrupted(interrupt):
+                watch.progress.update(study.store.with_retry(watch.read))
         finally:
             watch.progress.close()
-        if not study.store.with_retry(lambda: study.unfinished(only)):
-            return "complete"
+        with unless_interrupted(interrupt):
+            if not study.store.with_retry(lambda: study.unfinished(only)):
+                return "complete"
         if pool.problems and not allow_failures:
             raise UserError(f"a worker failed: {pool.problems[0]} (logs are in {study.folder / 'workers'})")
-        return "interrupted" if interrupted else "a worker failed" if pool.problems else "the budget is used up"
+        stopped: StopReason = "interrupted" if interrupt.requested else "the budget is used up"
+        return "a worker failed" if pool.problems else stopped
 
 
 class _Watch:

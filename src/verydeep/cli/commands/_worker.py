@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.training import interruptible
 
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    storage = storage_address(options.storage)
+    storage, began = storage_address(options.storage), time.monotonic()
     with interruptible() as interrupt:
         study = open_study(options.study, storage=storage, artifacts=options.artifacts, heartbeat=options.heartbeat)
         names = {group.name for group in study.groups}
@@ -74,7 +75,7 @@ def main(arguments: list[str]) -> int:
         if not options.quiet:
             print("the study is complete")
         return 0
-    if interrupt.requested and budget.seconds is None:
+    if interrupt.requested and (budget.seconds is None or time.monotonic() - began < budget.seconds):
         print("verydeep: stopped; everything is saved", file=sys.stderr)
         return 130
     print("verydeep: the budget is used up; everything is saved", file=sys.stderr)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from verydeep.files import make_folder
 from verydeep.processes import ChildProcess
 from verydeep.studies._budget import Budget
 from verydeep.studies._study import Study
-from verydeep.training import child_environment, interruptible
+from verydeep.studies.storage._postgres import STORAGE_ERRORS
+from verydeep.training import Interrupt, child_environment
 
 _POLL_EVERY = 0.2  # seconds
 
@@ -64,6 +66,16 @@ class WorkerProcess:
         return lines[-1] if lines else f"its process ended with {self.process.code}"
 
 
+@contextmanager
+def unless_interrupted(interrupt: Interrupt) -> Iterator[None]:
+    """Ignore a storage that cannot be reached once someone has asked to stop: everything is saved without it."""
+    try:
+        yield
+    except STORAGE_ERRORS:
+        if not interrupt.requested:
+            raise
+
+
 class WorkerPool:
     """A number of worker processes; one that was killed or told to stop by someone else is replaced.
 
@@ -82,27 +94,27 @@ class WorkerPool:
         self.running: list[WorkerProcess] = []
         self.problems: list[str] = []
 
-    def run_until_done(self, poll: Callable[[list[dict[str, Any]]], None]) -> bool:
-        """Run workers until all have ended; return whether someone interrupted.
+    def run_until_done(self, interrupt: Interrupt, poll: Callable[[list[dict[str, Any]]], None]) -> None:
+        """Run workers until all have ended.
 
         Args:
+            interrupt: When it is requested, workers save and end.
             poll: Called several times per second with the messages that workers have sent.
         """
-        with interruptible() as interrupt:
-            try:
-                while self.running or (not interrupt.requested and self._has_more_to_do()):
-                    while self._missing and not interrupt.requested:
-                        self._start()
-                    messages = self._reap()
-                    if interrupt.requested:
-                        for worker in self.running:
-                            worker.process.stop()
+        try:
+            while self.running or (not interrupt.requested and self._has_more_to_do()):
+                while self._missing and not interrupt.requested:
+                    self._start()
+                messages = self._reap(interrupt)
+                if interrupt.requested:
+                    for worker in self.running:
+                        worker.process.stop()
+                with unless_interrupted(interrupt):
                     poll(messages)
-                    time.sleep(_POLL_EVERY)
-            finally:  # none are left, unless someone interrupts a second time
-                for worker in self.running:
-                    worker.process.kill()
-        return interrupt.requested
+                time.sleep(_POLL_EVERY)
+        finally:  # none are left, unless someone interrupts a second time
+            for worker in self.running:
+                worker.process.kill()
 
     def _has_more_to_do(self) -> bool:
         """Whether workers are to be started or, without any here, whether others are still at work."""
@@ -118,7 +130,7 @@ class WorkerPool:
         self.running.append(WorkerProcess(self.study, self.started, self.options, left))
         self.started += 1
 
-    def _reap(self) -> list[dict[str, Any]]:
+    def _reap(self, interrupt: Interrupt) -> list[dict[str, Any]]:
         """Remove processes that have ended, and return what all have sent.
 
         Those that failed or have nothing left to do are not replaced.
@@ -130,7 +142,8 @@ class WorkerPool:
             if code is not None:
                 self.running.remove(worker)
                 worker.process.wait()
-                self.ended += code > 0 or (code == 0 and self._is_over())
+                with unless_interrupted(interrupt):
+                    self.ended += code > 0 or (code == 0 and self._is_over())
                 if code > 0:
                     self.problems.append(worker.problem)
         return messages
