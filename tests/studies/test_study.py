@@ -225,11 +225,10 @@ def test_trainings_begun_on_another_machine_are_left_to_it_for_a_while(tmp_path:
         assert begun is not None
         study.store.storage.set_trial_intermediate_value(begun.trial_id, 1, 0.5)
         release_training(study, begun)
-        elsewhere = {"is_here": lambda _: False, "patient": True}
-        claim = claim_training(study, "anna", **elsewhere)
+        claim = claim_training(study, "anna", is_here=lambda _: False, patient=True)
         assert claim is not None
         assert claim.name == "seed-1"
-        assert claim_training(study, "anna", **elsewhere) is None
+        assert claim_training(study, "anna", is_here=lambda _: False, patient=True) is None
         claim = claim_training(study, "anna", is_here=lambda _: False)
         assert claim is not None
         assert (claim.name, claim.reached) == ("seed-0", 1)
