@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     )
     from verydeep.training._evaluate import Confusion, confusion, evaluate
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
-    from verydeep.training._notebook import NotebookText as NotebookText, in_notebook as in_notebook
+    from verydeep.training._notebook import (
+        NotebookText as NotebookText,
+        in_notebook as in_notebook,
+        render_text as render_text,
+    )
     from verydeep.training._progress import (
         ProgressBar as ProgressBar,
         ProgressLines as ProgressLines,

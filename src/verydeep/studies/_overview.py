@@ -1,0 +1,177 @@
+"""How far a study is: its records, and what workers on this machine have reported since they were read."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verydeep.studies._time_left import TimeLeft, estimate_time_left
+from verydeep.studies._words import describe_time_left, format_value, metric_label
+
+if TYPE_CHECKING:
+    from verydeep.studies._group import Group
+    from verydeep.studies._records import TrainingRecord
+    from verydeep.studies._study import Study
+
+_SMOOTHING = 0.7  # the share of earlier batches in the loss that is shown, because that of single batches jumps
+
+
+@dataclass
+class Step:
+    """What a worker on this machine has reported about the training it is at.
+
+    Attributes:
+        done: The epochs that are done, with a fraction.
+        loss: The mean loss of recent batches.
+        accuracy: The accuracy on recent batches.
+        began: When it was first reported.
+        first: The epochs that were done then.
+        epochs: The number of its epochs in the study's records.
+        since: When that number changed.
+    """
+
+    done: float
+    loss: float
+    accuracy: float
+    began: float
+    first: float
+    epochs: int
+    since: float
+
+    def add(self, done: float, loss: float, accuracy: float) -> None:
+        """Add a later report."""
+        self.done = done
+        self.loss = _SMOOTHING * self.loss + (1 - _SMOOTHING) * loss
+        self.accuracy = _SMOOTHING * self.accuracy + (1 - _SMOOTHING) * accuracy
+
+
+class Overview:
+    """All trainings of a study at one moment.
+
+    Args:
+        study: The study.
+        jobs: The number of workers on this machine.
+        records: Its trainings.
+        now: Returns the time in seconds.
+
+    Attributes:
+        records: The trainings as they were read last.
+        steps: What workers on this machine have reported about the trainings they are at.
+    """
+
+    def __init__(
+        self, study: Study, jobs: int, records: list[TrainingRecord], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.name, self.metric, self.maximise, self.jobs, self.now = study.name, study.metric, study.maximise, jobs, now
+        self.groups: dict[str, Group] = {group.name: group for group in study.groups}
+        self.records, self.steps = records, dict[str, Step]()
+
+    def step(self, training: str, done: float, loss: float, accuracy: float) -> None:
+        """Take what a worker reports between two epochs."""
+        known = self.steps.get(training)
+        if known is not None and known.done <= done:
+            known.add(done, loss, accuracy)
+            return
+        epochs, now = next((each.epochs for each in self.records if each.name == training), 0), self.now()
+        self.steps[training] = Step(done, loss, accuracy, now, done, epochs, now)
+
+    def update(self, records: list[TrainingRecord]) -> None:
+        """Take new records."""
+        training = {record.name: record for record in records if record.status == "training"}
+        self.records = records
+        self.steps = {name: step for name, step in self.steps.items() if name in training}
+        for name, step in self.steps.items():
+            if step.epochs != training[name].epochs:
+                step.epochs, step.since = training[name].epochs, self.now()
+
+    def status(self, record: TrainingRecord) -> str:
+        """Its status; a worker that reports it is ahead of the records."""
+        return "training" if record.name in self.steps else record.status
+
+    def position(self, record: TrainingRecord) -> float:
+        """The epochs that are done, with a fraction if it is trained on this machine."""
+        step = self.steps.get(record.name)
+        if step is None:
+            return record.epochs
+        has_restarted = step.done < record.epochs - 1  # where the earlier attempt's checkpoint is out of reach
+        return step.done if has_restarted else max(step.done, record.epochs)
+
+    def seconds(self, record: TrainingRecord) -> float:
+        """Its training time, up to now if it is trained on this machine."""
+        step = self.steps.get(record.name)
+        return record.seconds + (0.0 if step is None else self.now() - step.since)
+
+    def category(self, record: TrainingRecord) -> str:
+        """Its status if it is in training, waiting, failed or diverged; otherwise it is done."""
+        status = self.status(record)
+        return status if status in ("training", "waiting", "failed", "diverged") else "done"
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many trainings there are of each category."""
+        return Counter(map(self.category, self.records))
+
+    @property
+    def done(self) -> int:
+        """How many trainings have ended."""
+        counts = self.counts
+        return counts.total() - counts["training"] - counts["waiting"]
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether any training has searched settings."""
+        return any(record.settings for record in self.records)
+
+    @property
+    def has_several_hosts(self) -> bool:
+        """Whether workers on more than one machine have trained."""
+        return len({record.host for record in self.records if record.worker}) > 1
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether all trainings use the same dataset, so that one of them is the best."""
+        used = {record.group for record in self.records}
+        return len({group.config.data.source for name, group in self.groups.items() if name in used}) == 1
+
+    def best_first(self) -> list[TrainingRecord]:
+        """The trainings that have a value, best first; those on different data in the order of the study."""
+        known = [record for record in self.records if record.value is not None]
+        if not self.is_comparable:
+            return known
+        sign = -1 if self.maximise else 1
+
+        def place(record: TrainingRecord) -> tuple[float, float]:
+            assert record.value is not None
+            return sign * record.value, math.inf if record.loss is None else record.loss
+
+        return sorted(known, key=place)
+
+    @property
+    def best(self) -> TrainingRecord | None:
+        """The best training so far, if there are several that can be compared."""
+        ranked = self.best_first()
+        return ranked[0] if ranked and self.is_comparable and len(self.records) > 1 else None
+
+    def describe(self, width: int | None = None) -> str:
+        """How far the study is in one line; a narrow one says less about the best training."""
+        counts, best = self.counts, self.best
+        failed = f" ({counts['failed']} failed)" if counts["failed"] else ""
+        text = f"{self.name}: {self.done} of {len(self.records)} done{failed}"
+        if self.done < len(self.records):
+            has_workers = self.jobs or counts["training"]
+            text += f", {counts['training']} in training" if has_workers else ", waiting for workers"
+        left = describe_time_left(self.time_left().study)
+        versions = [text + left]
+        if best is not None and best.value is not None:
+            value = format_value(best.value, self.metric)
+            versions = [f"{text}, best: {best.name} {metric_label(self.metric)} {value}{left}", *versions]
+            versions.insert(1, f"{text}, best: {best.name} {value}{left}")
+        return next((each for each in versions if width is None or len(each) <= width), versions[-1])
+
+    def time_left(self) -> TimeLeft:
+        """An estimate of the time left."""
+        return estimate_time_left(self)
