@@ -65,6 +65,7 @@ def overview_table(
     shown = {name: [cells.text(name, record) for record in rows] for name in headers}
     natural = {name: _width(header, shown[name]) for name, header in headers.items()}
     widths = _fit(natural, width, _EXPENDABLE_IN_SEARCHES if overview.has_settings else _EXPENDABLE)
+    shown["name"] = [_keep_end(name, widths["name"], "" if ascii_only else "…") for name in shown["name"]]
     overflow: OverflowMethod = "crop" if ascii_only else "ellipsis"
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for name, room in widths.items():
@@ -138,7 +139,7 @@ class _Cells:
 
     def left(self, record: TrainingRecord) -> str:
         seconds = self.seconds_left.get(record.name)
-        return "" if seconds is None or self.overview.status(record) != "training" else format_left(seconds)
+        return format_left(seconds) if seconds and self.overview.status(record) == "training" else ""
 
     def note(self, record: TrainingRecord) -> str:
         return "; ".join(filter(None, (record.reason, format_settings(record.settings))))
@@ -196,6 +197,11 @@ def _width(header: str, cells: list[Text]) -> int:
     return max(*map(len, header.split("\n")), *(cell.cell_len for cell in cells), 0)
 
 
+def _keep_end(name: Text, width: int, mark: str) -> Text:
+    """Cut the beginning of a long name, because the end tells trainings of a group apart."""
+    return name if len(name) <= width else Text(mark, name.style) + name[len(name) + len(mark) - width :]
+
+
 def _fit(natural: dict[str, int], width: int, expendable: Sequence[str]) -> dict[str, int]:
     """The widths of the columns that fit; settings and reasons take two fifths, or more if the others leave it."""
     shown = dict(natural)
@@ -205,13 +211,16 @@ def _fit(natural: dict[str, int], width: int, expendable: Sequence[str]) -> dict
     def free() -> int:
         return width - sum(shown.values()) - _GAP * (len(shown) - 1)
 
-    for name in expendable:
-        if free() >= 0:
-            break
-        shown.pop(name, None)
+    def leave_out(names: Sequence[str]) -> None:
+        for name in names:
+            if free() < 0:
+                shown.pop(name, None)
+
+    leave_out(expendable)
     for name in ("note", "name"):  # these are cut, but not to nothing
         if name in shown and free() < 0:
             shown[name] = max(min(_SHORTEST[name], shown[name]), shown[name] + free())
+    leave_out(("note", "valid", "value", "epoch"))
     if "note" in shown:
         shown["note"] = min(natural["note"], shown["note"] + max(0, free()))
     return shown
