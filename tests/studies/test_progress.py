@@ -33,7 +33,7 @@ from verydeep.studies._overview_table import overview_table
 from verydeep.studies._progress import StudyLines, StudyNotebook, StudyTable
 from verydeep.studies._words import format_left, format_settings
 from verydeep.studies.worker._pool import WorkerPool
-from verydeep.training import DistillConfig, EpochMetrics, ModelConfig, TrainConfig, render_text
+from verydeep.training import DistillConfig, EpochMetrics, Interrupt, ModelConfig, TrainConfig, render_text
 
 CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=20)
 SEEDS = Group("", CONFIG, seeds=(0, 1, 2))
@@ -448,10 +448,9 @@ def test_a_display_is_told_everything_before_it_is_closed(tmp_path: Path, monkey
         def close(self) -> None:
             told.append("closed")
 
-    def train(pool: WorkerPool, poll: Callable[[list[dict[str, Any]]], None]) -> bool:
+    def train(pool: WorkerPool, interrupt: Interrupt, poll: Callable[[list[dict[str, Any]]], None]) -> None:
         poll([{"training": "seed-3", "done": 0.5, "loss": 2.0, "accuracy": 0.25}])
         pool.study.add_result("seed-3", "finished", curve(20))  # after the last time that it is polled
-        return False
 
     monkeypatch.setattr(WorkerPool, "run_until_done", train)
     study = study_of(tmp_path, Group("", CONFIG, seeds=(3,)), metric="loss")
