@@ -14,7 +14,7 @@ from _postgres import Server
 from rich.console import Console
 
 from verydeep.cli import main
-from verydeep.cli.views._search import labelled, trials_table
+from verydeep.cli.views._search import trials_table
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.files import read_toml
@@ -442,14 +442,6 @@ def test_tpe_takes_any_seed(seed: int, write: Write, tmp_path: Path) -> None:
 def test_show_refuses_to_list_fewer_than_one(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "show", str(searched), "--top", "-1"]) == 2
     assert "--top must be at least 1" in one_line(capsys)
-
-
-def test_a_line_of_the_log_says_what_its_numbers_are() -> None:
-    record = TrainingRecord(3, "finished", 0.9, epochs=1, seconds=65, settings={"optim.lr": 0.125, "model.depth": 7})
-    shown = labelled(record, "valid_accuracy")
-    assert shown == "trial 3  finished  validation accuracy 90.00%  1 epoch  1:05  lr=0.125 depth=7"
-    same = TrainingRecord(4, "failed", reason="too deep", settings={"data.seed": 1, "seed": 2})
-    assert labelled(same, "loss") == "trial 4  failed: too deep  0 epochs  0:00  data.seed=1 seed=2"
 
 
 def test_the_table_of_trials_is_readable_at_60_columns() -> None:

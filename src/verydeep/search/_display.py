@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verydeep.notebook import html_card
 from verydeep.search._results import ranked
+from verydeep.studies import format_settings, format_value, metric_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,11 +45,5 @@ def describe_search(study: SearchStudy) -> str:
 
 def describe_trial(record: TrainingRecord, metric: str) -> str:
     """A trial's result and settings in one line."""
-    value = "" if record.value is None else f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
-    name = metric.replace("valid_", "validation ").replace("_", " ")
-    settings = ", ".join(f"{name}={_short(value)}" for name, value in record.settings.items())
-    return f"trial {record.number} with {name} {value} ({settings})"
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    value = f"{metric_label(metric)} {format_value(record.value, metric)}"
+    return f"trial {record.number} with {value} ({format_settings(record.settings)})"

@@ -5,7 +5,8 @@ gives it groups of trainings, `run_study` trains them with workers on this machi
 elsewhere, and `Study.records` returns the results. `train_seeds` is a study of one configuration with several seeds.
 
 `_group` describes the trainings, `_schedule` decides what is left to train, `_claim` is what workers do with it,
-`worker/` holds the workers, and `storage/` the storages.
+`worker/` holds the workers, and `storage/` the storages. `_progress` is what people see: an `_overview` of the study,
+as lines or as an `_overview_table`.
 """
 
 from typing import TYPE_CHECKING
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
         with_settings as with_settings,
     )
     from verydeep.studies._study import Study
+    from verydeep.studies._words import (
+        format_settings as format_settings,
+        format_value as format_value,
+        metric_label as metric_label,
+    )
     from verydeep.studies.storage._postgres import storage_errors as storage_errors
     from verydeep.studies.storage._store import HEARTBEAT as HEARTBEAT, quiet_optuna as quiet_optuna
     from verydeep.studies.worker._training import (

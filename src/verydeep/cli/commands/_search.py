@@ -176,7 +176,7 @@ def _print(study: SearchStudy, found: list[TrainingRecord], best: list[TrainingR
     console.print(trials_table(best, study.metric, width=console.width))
     diverged = sum(record.status == "diverged" for record in found)
     note = f"; {diverged} diverged" if diverged else ""
-    console.print(progress(found, 1).split(", about")[0] + note, highlight=False)
+    console.print(progress(found) + note, highlight=False)
     if shares := importance(found, study.config.space, study.maximise):
         count = len(scored(found, study.maximise))
         few = "" if count >= _ENOUGH * len(shares) else f" (uncertain after only {plural(count, 'trial')})"

@@ -1,10 +1,10 @@
-"""The table of `verydeep search show`."""
+"""What `verydeep search show` prints: how far a search is, and a table of its trials."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verydeep.studies import TrainingRecord
+from verydeep.studies import TrainingRecord, format_settings, format_value, metric_label
 from verydeep.training import clock
 from verydeep.words import plural
 
@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 _WIDE = 90  # characters that the whole table needs
 
 
-def progress(found: list[TrainingRecord], jobs: int) -> str:
-    """Describe how far a search is, and estimate the time left from the mean time of the completed trials."""
-    ended = [record for record in found if record.status not in ("training", "waiting")]
+def progress(found: list[TrainingRecord]) -> str:
+    """Describe how far a search is."""
     running = sum(record.status == "training" for record in found)
-    text = f"{len(ended)} of {plural(len(found), 'trial')} done, {running} in training"
-    if ended and len(ended) < len(found):
-        mean = sum(record.seconds for record in ended) / len(ended)
-        text += f", about {clock(mean * (len(found) - len(ended)) / jobs)} left"
-    return text
+    ended = sum(record.has_ended for record in found)
+    return f"{ended} of {plural(len(found), 'trial')} done, {running} in training"
 
 
 def trials_table(rows: list[TrainingRecord], metric: str, title: str = "", width: int = _WIDE) -> Table:
@@ -45,36 +41,5 @@ def trials_table(rows: list[TrainingRecord], metric: str, title: str = "", width
 def cells(record: TrainingRecord, metric: str) -> list[str]:
     """Format a trial for a row of the table."""
     status = f"{record.status}: {record.reason}" if record.reason else record.status
-    numbers = [_value(record, metric), str(record.epochs), clock(record.seconds)]
-    return [str(record.number), status, *numbers, _settings(record)]
-
-
-def labelled(record: TrainingRecord, metric: str) -> str:
-    """Format a trial for a line of the log, in which every number says what it is."""
-    status = f"{record.status}: {record.reason}" if record.reason else record.status
-    value = _value(record, metric)
-    parts = [f"trial {record.number}", status, value and f"{metric_label(metric)} {value}"]
-    parts += [plural(record.epochs, "epoch"), clock(record.seconds), _settings(record)]
-    return "  ".join(part for part in parts if part)
-
-
-def metric_label(metric: str) -> str:
-    """A metric in words: validation accuracy."""
-    return metric.replace("valid_", "validation_").replace("_", " ")
-
-
-def _value(record: TrainingRecord, metric: str) -> str:
-    if record.value is None:
-        return ""
-    return f"{record.value:.2%}" if "accuracy" in metric else f"{record.value:.4g}"
-
-
-def _settings(record: TrainingRecord) -> str:
-    """The settings of a trial, without the names of their tables where that is unambiguous."""
-    last = [name.rpartition(".")[2] for name in record.settings]
-    names = (short if last.count(short) == 1 else name for name, short in zip(record.settings, last, strict=True))
-    return " ".join(f"{name}={_short(v)}" for name, v in zip(names, record.settings.values(), strict=True))
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    numbers = [format_value(record.value, metric), str(record.epochs), clock(record.seconds)]
+    return [str(record.number), status, *numbers, format_settings(record.settings)]
