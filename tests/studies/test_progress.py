@@ -14,6 +14,7 @@ from rich.console import Console
 
 from verydeep.data import DataConfig
 from verydeep.studies import (
+    Budget,
     Choices,
     Group,
     Halving,
@@ -88,7 +89,7 @@ def test_a_table_shows_every_training(tmp_path: Path, clock: Clock) -> None:
         record("seed-1", "training", 5, valid=0.9),
         record("seed-2", "waiting"),
     ]
-    overview = Overview(study_of(tmp_path, SEEDS), 2, records, clock)
+    overview = Overview(study_of(tmp_path, SEEDS), 2, records, now=clock)
     assert text_of(overview) == [
         "demo: 1 of 3 done, 1 in training, best: seed-0 validation accuracy 95.00%, about 1 min left",
         "                                                               best",
@@ -103,7 +104,7 @@ def test_a_table_shows_every_training(tmp_path: Path, clock: Clock) -> None:
 def test_a_training_on_this_machine_moves_within_its_epoch(tmp_path: Path, clock: Clock) -> None:
     plain, highway = (Group(name, replace(CONFIG, epochs=4)) for name in ("plain", "highway"))
     waiting = [record(name, "waiting", group=name, goal=4) for name in ("plain", "highway")]
-    overview = Overview(study_of(tmp_path, plain, highway, metric="loss"), 2, waiting, clock)
+    overview = Overview(study_of(tmp_path, plain, highway, metric="loss"), 2, waiting, now=clock)
     overview.step("highway", 0.25, loss=2.0, accuracy=0.1)  # before the records say that it is in training
     clock.seconds += 3
     overview.step("highway", 0.75, loss=1.0, accuracy=0.2)
@@ -122,7 +123,7 @@ def test_a_training_on_this_machine_moves_within_its_epoch(tmp_path: Path, clock
 
 def test_a_training_that_starts_again_shows_where_it_is_now(tmp_path: Path, clock: Clock) -> None:
     records = [record("seed-0", "training", 10), record("seed-1", "training", 10)]
-    overview = Overview(study_of(tmp_path, SEEDS), 2, records, clock)
+    overview = Overview(study_of(tmp_path, SEEDS), 2, records, now=clock)
     overview.step("seed-0", 4.5, 1.0, 0.5)  # its checkpoint was on another machine
     overview.step("seed-1", 9.9, 1.0, 0.5)  # the last report of an epoch that has been recorded
     assert [overview.position(each) for each in records] == [4.5, 10]
@@ -137,7 +138,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, clock: Clock, width:
         record("trials/0001", "stopped early", 12, valid=0.75, settings=settings, worker="beta-1-abcdef"),
         record("trials/0002", "failed", settings=settings, reason=reason),
     ]
-    lines = text_of(Overview(study_of(tmp_path, SEARCH), 1, records, clock), width)
+    lines = text_of(Overview(study_of(tmp_path, SEARCH), 1, records, now=clock), width)
     assert max(map(len, lines)) <= width
     assert [line.split()[0][-5:] + " " + line.split()[1] for line in lines[-3:]] == [
         "/0000 training",
@@ -155,7 +156,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, clock: Clock, width:
 
 def test_a_narrow_table_keeps_what_matters(tmp_path: Path, clock: Clock) -> None:
     records = [record("seed-0", "training", 3, valid=0.5), record("seed-1", "training", 3, valid=0.6)]
-    overview = Overview(study_of(tmp_path, SEEDS), 2, records, clock)
+    overview = Overview(study_of(tmp_path, SEEDS), 2, records, now=clock)
     headers = {width: " ".join(text_of(overview, width)[3].split()) for width in (80, 70, 55)}
     assert headers == {
         80: "training status epoch loss accuracy accuracy time left",
@@ -171,7 +172,7 @@ def test_of_many_trainings_those_in_training_and_the_best_are_shown(tmp_path: Pa
     failed = [record(f"trials/{number:04}", "failed", reason="too large") for number in range(130, 133)]
     training = [record(f"trials/{number:04}", "training", 1, valid=0.05) for number in range(133, 136)]
     waiting = [record(f"trials/{number:04}", "waiting") for number in range(136, 800)]
-    overview = Overview(study_of(tmp_path, SEARCH), 3, [*ended, *failed, *training, *waiting], clock)
+    overview = Overview(study_of(tmp_path, SEARCH), 3, [*ended, *failed, *training, *waiting], now=clock)
     lines = text_of(overview, height=14)
     assert lines[0].startswith("demo: 133 of 800 done (3 failed), 3 in training, best: trials/0129 ")
     names = [line.split()[0] for line in lines[4:-1]]
@@ -183,7 +184,7 @@ def test_of_many_trainings_those_in_training_and_the_best_are_shown(tmp_path: Pa
 
 def test_all_trainings_are_shown_in_their_order_if_they_fit(tmp_path: Path, clock: Clock) -> None:
     records = [record(f"seed-{seed}", "finished", 2, valid=seed / 10) for seed in range(5)]
-    overview = Overview(study_of(tmp_path, SEEDS), 1, records, clock)
+    overview = Overview(study_of(tmp_path, SEEDS), 1, records, now=clock)
     assert [line.split()[0] for line in text_of(overview, height=10)[4:]] == [each.name for each in records]
     assert [line.split()[0] for line in text_of(overview, height=9)[4:]] == ["seed-4", "seed-3", "seed-2", "and"]
 
@@ -201,7 +202,7 @@ def test_reasons_are_shown_and_in_the_last_table_in_full(tmp_path: Path, clock: 
         record("student", "waiting", group="student", reason="waits for teacher"),
         record("wrong", "failed", group="teacher", reason=reason),
     ]
-    overview = Overview(study_of(tmp_path, Group("teacher", CONFIG), student), 1, records, clock)
+    overview = Overview(study_of(tmp_path, Group("teacher", CONFIG), student), 1, records, now=clock)
     lines = text_of(overview, 80)
     assert lines[3].split()[-1] == "reason"
     assert lines[5].endswith("  waits for teacher")
@@ -214,7 +215,7 @@ def test_reasons_are_shown_and_in_the_last_table_in_full(tmp_path: Path, clock: 
 
 def test_hosts_are_shown_if_there_are_several(tmp_path: Path, clock: Clock) -> None:
     one = [record(f"seed-{seed}", "training", 1, worker="node-1-123-abcdef") for seed in range(2)]
-    overview = Overview(study_of(tmp_path, SEEDS), 0, one, clock)
+    overview = Overview(study_of(tmp_path, SEEDS), 0, one, now=clock)
     assert "node-1" not in "\n".join(text_of(overview))
     overview.update([one[0], replace(one[1], worker="node-2-77-123456")])
     lines = text_of(overview)
@@ -226,13 +227,13 @@ def test_trainings_on_different_data_have_no_best(tmp_path: Path, clock: Clock) 
     other = Group("b", replace(CONFIG, data=DataConfig("mnist")))
     records = [record(name, "finished", 20, valid=0.9, group=name) for name in ("a", "b")]
     study = study_of(tmp_path, Group("a", CONFIG), other)
-    assert Overview(study, 2, records, clock).describe() == "demo: 2 of 2 done"
-    assert Overview(study, 2, records[:1] * 2, clock).describe().endswith("best: a validation accuracy 90.00%")
+    assert Overview(study, 2, records, now=clock).describe() == "demo: 2 of 2 done"
+    assert Overview(study, 2, records[:1] * 2, now=clock).describe().endswith("best: a validation accuracy 90.00%")
 
 
 def test_a_terminal_without_unicode_gets_none(tmp_path: Path, clock: Clock) -> None:
     records = [record("trials/0000", "training", 5, valid=0.5, settings={"model.activation": "tanh" * 30})]
-    lines = text_of(Overview(study_of(tmp_path, SEARCH), 1, records, clock), 140, ascii_only=True)
+    lines = text_of(Overview(study_of(tmp_path, SEARCH), 1, records, now=clock), 140, ascii_only=True)
     assert "\n".join(lines).isascii()
     assert "##--------" in lines[-1]
 
@@ -241,7 +242,7 @@ def test_a_terminal_without_unicode_gets_none(tmp_path: Path, clock: Clock) -> N
 
 
 def seconds_left(study: Study, jobs: int, *records: TrainingRecord) -> float | None:
-    return Overview(study, jobs, list(records), Clock()).time_left().study
+    return Overview(study, jobs, list(records), now=Clock()).time_left().study
 
 
 def test_time_left_is_shared_by_the_workers(tmp_path: Path) -> None:
@@ -314,6 +315,16 @@ def test_epochs_that_train_hints_do_not_count_as_a_measure(tmp_path: Path) -> No
 )
 def test_estimates_are_coarse(seconds: float, text: str) -> None:
     assert format_left(seconds) == text
+
+
+def test_the_budget_that_is_left_is_shown(tmp_path: Path, clock: Clock) -> None:
+    study, records = study_of(tmp_path, SEEDS), [record("seed-0", "training", 5), record("seed-1", "finished", 10)]
+    overview = Overview(study, 1, records, Budget(seconds=3600), clock)
+    clock.seconds += 3000
+    assert overview.describe_left() == ", about 50 s left, 10 min of the budget"
+    overview = Overview(study, 1, records, Budget(epochs=16), clock)
+    assert overview.describe().endswith(", about 50 s left, 1 epoch of the budget")
+    assert Overview(study, 1, records[1:], Budget(epochs=16), clock).describe_left() == ""
 
 
 # Lines for logs.
@@ -437,7 +448,7 @@ def test_a_display_is_told_everything_before_it_is_closed(tmp_path: Path, monkey
 
     class Log(StudyProgress):
         def start(self, study: Study, jobs: int, records: list[TrainingRecord]) -> None:
-            told.append(f"{study.name} with {jobs}: {records[0].status}")
+            told.append(f"{study.name} with {jobs} for {self.budget.seconds} s: {records[0].status}")
 
         def step(self, training: str, done: float, loss: float, accuracy: float) -> None:
             told.append(f"{training} at {done} with {loss} and {accuracy}")
@@ -454,5 +465,5 @@ def test_a_display_is_told_everything_before_it_is_closed(tmp_path: Path, monkey
 
     monkeypatch.setattr(WorkerPool, "run_until_done", train)
     study = study_of(tmp_path, Group("", CONFIG, seeds=(3,)), metric="loss")
-    assert run_study(study, jobs=1, progress=Log()) == "complete"
-    assert told == ["demo with 1: waiting", "seed-3 at 0.5 with 2.0 and 0.25", "finished", "closed"]
+    assert run_study(study, jobs=1, budget=Budget(90), progress=Log()) == "complete"
+    assert told == ["demo with 1 for 90 s: waiting", "seed-3 at 0.5 with 2.0 and 0.25", "finished", "closed"]

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verydeep.studies._budget import Budget
 from verydeep.studies._time_left import TimeLeft, estimate_time_left
-from verydeep.studies._words import describe_time_left, format_value, metric_label
+from verydeep.studies._words import format_left, format_value, metric_label
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from verydeep.studies._group import Group
@@ -21,7 +23,7 @@ _SMOOTHING = 0.7  # the share of earlier batches in the loss that is shown, beca
 
 
 @dataclass
-class Step:
+class LatestStep:
     """What a worker on this machine has reported about the training it is at.
 
     Attributes:
@@ -56,6 +58,7 @@ class Overview:
         study: The study.
         jobs: The number of workers on this machine.
         records: Its trainings.
+        budget: When the workers on this machine stop.
         now: Returns the time in seconds.
 
     Attributes:
@@ -64,11 +67,17 @@ class Overview:
     """
 
     def __init__(
-        self, study: Study, jobs: int, records: list[TrainingRecord], now: Callable[[], float] = time.monotonic
+        self,
+        study: Study,
+        jobs: int,
+        records: list[TrainingRecord],
+        budget: Budget = Budget(),  # noqa: B008 - it cannot change
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name, self.metric, self.maximise, self.jobs, self.now = study.name, study.metric, study.maximise, jobs, now
+        self.name, self.metric, self.maximise = study.name, study.metric, study.maximise
+        self.jobs, self.budget, self.now, self.began = jobs, budget, now, now()
         self.groups: dict[str, Group] = {group.name: group for group in study.groups}
-        self.records, self.steps = records, dict[str, Step]()
+        self.records, self.steps = records, dict[str, LatestStep]()
 
     def step(self, training: str, done: float, loss: float, accuracy: float) -> None:
         """Take what a worker reports between two epochs."""
@@ -77,7 +86,7 @@ class Overview:
             known.add(done, loss, accuracy)
             return
         epochs, now = next((each.epochs for each in self.records if each.name == training), 0), self.now()
-        self.steps[training] = Step(done, loss, accuracy, now, done, epochs, now)
+        self.steps[training] = LatestStep(done, loss, accuracy, now, done, epochs, now)
 
     def update(self, records: list[TrainingRecord]) -> None:
         """Take new records."""
@@ -164,13 +173,26 @@ class Overview:
         if self.done < len(self.records):
             has_workers = self.jobs or counts["training"]
             text += f", {counts['training']} in training" if has_workers else ", waiting for workers"
-        left = describe_time_left(self.time_left().study)
+        left = self.describe_left()
         versions = [text + left]
         if best is not None and best.value is not None:
             value = format_value(best.value, self.metric)
             versions = [f"{text}, best: {best.name} {metric_label(self.metric)} {value}{left}", *versions]
             versions.insert(1, f"{text}, best: {best.name} {value}{left}")
         return next((each for each in versions if width is None or len(each) <= width), versions[-1])
+
+    def describe_left(self) -> str:
+        """The end of a sentence: how much time is left, and how much of the budget."""
+        parts, seconds = [], self.time_left().study
+        if seconds is not None:
+            parts.append(f", about {format_left(seconds)} left")
+        if self.budget.seconds is not None and self.done < len(self.records):
+            time_left = max(0.0, self.began + self.budget.seconds - self.now())
+            parts.append(f", {format_left(time_left)} of the budget")
+        if self.budget.epochs is not None and self.done < len(self.records):
+            epochs = max(0, self.budget.epochs - sum(record.epochs for record in self.records))
+            parts.append(f", {plural(epochs, 'epoch')} of the budget")
+        return "".join(parts)
 
     def time_left(self) -> TimeLeft:
         """An estimate of the time left."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from verydeep.studies._budget import Budget
 from verydeep.studies._overview import Overview
-from verydeep.studies._words import describe_time_left, format_settings, format_value, metric_label
+from verydeep.studies._words import format_settings, format_value, metric_label
 from verydeep.training import NotebookText, clock, describe, in_notebook, is_terminal, render_text
 from verydeep.words import plural
 
@@ -29,12 +30,17 @@ class StudyProgress:
 
     Override the methods you want to use.
 
+    Attributes:
+        budget: When the workers on this machine stop; `run_study` sets it before it calls `start`.
+
     Example:
         >>> from verydeep.studies import StudyProgress
         >>> class Dots(StudyProgress):
         ...     def update(self, records):
         ...         print(".", end="", flush=True)
     """
+
+    budget = Budget()
 
     def start(self, study: Study, jobs: int, records: list[TrainingRecord]) -> None:
         """Called when the study starts or continues, with the number of workers on this machine."""
@@ -67,7 +73,7 @@ class StudyLines(StudyProgress):
         self.now = now
 
     def start(self, study: Study, jobs: int, records: list[TrainingRecord]) -> None:
-        self.overview = Overview(study, jobs, records, self.now)
+        self.overview = Overview(study, jobs, records, self.budget, self.now)
         searches = any(group.sampling is not None for group in self.overview.groups.values())
         self.with_epochs = not searches and len(records) <= _MOST_WITH_EPOCHS
         self.width = max((len(record.name) for record in records), default=0)
@@ -107,8 +113,7 @@ class StudyLines(StudyProgress):
 
     def _print_training(self, record: TrainingRecord, text: str) -> None:
         done = f"{self.overview.done}/{len(self.overview.records)} done"
-        left = describe_time_left(self.overview.time_left().study)
-        self._print(f"{record.name:<{self.width}}  {text}; {done}{left}")
+        self._print(f"{record.name:<{self.width}}  {text}; {done}{self.overview.describe_left()}")
 
     def _print(self, line: str) -> None:
         print(line, flush=True)
@@ -127,7 +132,7 @@ class StudyTable(StudyProgress):
         self.console, self.now = console, now
 
     def start(self, study: Study, jobs: int, records: list[TrainingRecord]) -> None:
-        self.overview, self.drawn = Overview(study, jobs, records, self.now), self.now()
+        self.overview, self.drawn = Overview(study, jobs, records, self.budget, self.now), self.now()
         self.open()
         self.draw()
 

@@ -84,7 +84,9 @@ def run_study(
             watch.read()
             return "complete"
         jobs = min(left, free_cores(first.device, first.threads)) if jobs is None else min(left, jobs)
-        pool = WorkerPool(study, jobs, PoolOptions(root, budget or Budget(), only, tensorboard))
+        budget = budget or Budget()
+        pool = WorkerPool(study, jobs, PoolOptions(root, budget, only, tensorboard))
+        watch.progress.budget = budget
         watch.progress.start(study, jobs, watch.read())
         try:
             pool.run_until_done(interrupt, watch.poll)

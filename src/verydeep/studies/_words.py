@@ -42,8 +42,3 @@ def format_left(seconds: float) -> str:
     if hours <= 10:
         return f"{hours:g} h"
     return f"{math.ceil(hours)} h" if hours <= 48 else f"{math.ceil(hours / 24)} days"
-
-
-def describe_time_left(seconds: float | None) -> str:
-    """The end of a sentence about the time left; empty if it is not known."""
-    return "" if seconds is None else f", about {format_left(seconds)} left"
