@@ -387,14 +387,14 @@ def test_a_large_study_prints_ends_only_and_breaks_a_long_silence(
 # What is chosen, and when it is drawn.
 
 
-def test_the_table_is_drawn_four_times_a_second_at_most(tmp_path: Path, clock: Clock) -> None:
+def test_the_table_is_drawn_twice_a_second_at_most(tmp_path: Path, clock: Clock) -> None:
     console = Console(file=StringIO(), width=100, height=20, force_terminal=True, color_system=None)
     assert isinstance(console.file, StringIO)
     table, training = StudyTable(console, clock), record("seed-0", "training", 1, valid=0.5)
     table.start(study_of(tmp_path, SEEDS), 1, [training])
-    for number in range(1, 20):
+    for number in range(1, 40):
         clock.seconds += 0.05
-        table.step("seed-0", 1 + number / 20, loss=1.0, accuracy=0.5)
+        table.step("seed-0", 1 + number / 40, loss=1.0, accuracy=0.5)
         table.update([training])
     table.update([replace(training, status="waiting")])  # as after Ctrl-C
     table.close()
