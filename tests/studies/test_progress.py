@@ -172,13 +172,15 @@ def test_of_many_trainings_those_in_training_and_the_best_are_shown(tmp_path: Pa
     failed = [record(f"trials/{number:04}", "failed", reason="too large") for number in range(130, 133)]
     training = [record(f"trials/{number:04}", "training", 1, valid=0.05) for number in range(133, 136)]
     waiting = [record(f"trials/{number:04}", "waiting") for number in range(136, 800)]
-    overview = Overview(study_of(tmp_path, SEARCH), 3, [*ended, *failed, *training, *waiting], now=clock)
+    overview = Overview(study_of(tmp_path, SEARCH), 3, [*waiting, *training, *failed, *ended], now=clock)
     lines = text_of(overview, height=14)
     assert lines[0].startswith("demo: 133 of 800 done (3 failed), 3 in training, best: trials/0129 ")
     names = [line.split()[0] for line in lines[4:-1]]
     assert names == ["trials/0133", "trials/0134", "trials/0135", *(f"trials/{129 - n:04}" for n in range(5))]
     assert lines[-1] == "and 792 more: 664 waiting, 125 done, 3 failed"
     assert len(lines) == 13  # and a line for the cursor
+    numbers = [line.split()[0][-4:] for line in text_of(overview, height=143)[4:-1]]
+    assert numbers[-5:] == ["0000", "0130", "0131", "0132", "0136"]  # after the worst, failures and who waits
     assert len(text_of(overview, height=3)) == 6  # too low for anything, but one row is shown
 
 

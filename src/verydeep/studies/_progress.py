@@ -145,7 +145,6 @@ class StudyTable(StudyProgress):
         self._draw_sometimes()
 
     def close(self) -> None:
-        self.overview.steps.clear()  # nothing is in training any more
         self.draw(last=True)
 
     def _draw_sometimes(self) -> None:
