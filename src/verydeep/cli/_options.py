@@ -211,7 +211,8 @@ def _short_forms(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _dashed(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    """The option of a field; one named after a keyword of Python, such as `continue_`, is written without the dash."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def _negated(name: str) -> str:
