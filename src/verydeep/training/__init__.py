@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TrainConfig,
         read_config,
     )
+    from verydeep.training._continue import differing_settings as differing_settings
     from verydeep.training._evaluate import Confusion, confusion, evaluate
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
     from verydeep.training._notebook import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         make_progress as make_progress,
     )
     from verydeep.training._tensorboard import TensorBoard
+    from verydeep.training._torchrun import world_size as world_size
     from verydeep.training._train import Interrupted, make_model as make_model, resume, train
     from verydeep.training.run._checkpoint import Position as Position
     from verydeep.training.run._compare import ComparedRun, RunComparison, compare_runs

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from verydeep.files import read_json
 from verydeep.lock import exclusive_lock
 from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.training._config import TrainConfig
+from verydeep.training._continue import run_to_continue
 from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
@@ -57,6 +59,7 @@ def train(
     config: TrainConfig,
     path: str | Path | None = None,
     *,
+    resume: bool = False,
     model: nn.Module | None = None,
     dataset: Dataset | None = None,
     loaded: Dataset | None = None,
@@ -72,6 +75,9 @@ def train(
     Args:
         config: The network, the data and the training settings.
         path: The run's folder, which must be new or empty; by default `runs/MODEL-DATA-N`.
+        resume: The folder may hold this run already: an unfinished run is continued, and one that has finished, stopped
+            early or diverged is returned unchanged. So a script that was killed can be started again. The settings must
+            be those that the run was started with, except for `device`, `threads` and how paths are written.
         model: Your own module, which returns logits, in place of `config.model`.
         dataset: Your own data, in place of `config.data`.
         loaded: The result of `load_dataset(config.data)`, so that several runs load it only once.
@@ -94,14 +100,24 @@ def train(
         >>> run = train(config, "runs/digits")
         >>> [line.epoch for line in run.metrics]
         [1, 2]
+        >>> run = train(config, "runs/digits", resume=True)  # has finished: returns at once
     """
     if not isinstance(config, TrainConfig):
         raise UserError(
             f'train takes a TrainConfig, such as TrainConfig(DataConfig("digits"), epochs=20); got {config!r}'
         )
+    if resume and path is None:
+        raise UserError("resume=True needs the run's folder: train(config, path, resume=True)")
     group = ProcessGroup.join(config.device)
     user_supplied = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
     with _private_settings(config.threads, group.device):
+        if resume and path is not None:
+            run = Run(Path(path), config)
+            found = _look_for(run, user_supplied, group)
+            if found is _Found.ENDED:
+                return run
+            if found is _Found.UNFINISHED:
+                return _resume(run, model, loaded if dataset is None else dataset, group, root, progress)
         number, initial = 0, None
         with group.raise_together():
             if dataset is None:
@@ -175,18 +191,46 @@ def resume(
         if given is None and name in run.user_supplied and not (name == "model" and run.is_network):
             raise UserError(f"{run.path} was trained with a {name} given in Python: call resume(path, {name}=...)")
     group = ProcessGroup.join(device or run.config.device)
+    change = None if epochs is None else _NewTotal(before, ended=summary is not None)
     with _private_settings(threads or run.config.threads, group.device):
-        with group.raise_together():
-            dataset = load_dataset(run.config.data, root) if dataset is None else dataset
-            if changed := data_changes(run, dataset):
-                raise UserError(
-                    f"{run.path}: the data has changed ({changed}); restore the old data, or start a new run"
-                )
-            model = _remake_model(run, dataset) if model is None else model
-            if run.config.init is not None and not has_checkpoint(run.path / "checkpoint"):
-                _load_initial_weights_again(run, model, dataset)
-        change = None if epochs is None else _NewTotal(before, ended=summary is not None)
-        return _fit(run, model, dataset, group, choose_progress(progress), change=change)
+        return _resume(run, model, dataset, group, root, progress, change)
+
+
+class _Found(IntEnum):
+    """What a folder holds when a training is started that may have been started before."""
+
+    NOTHING = 0
+    UNFINISHED = 1
+    ENDED = 2
+
+
+def _look_for(run: Run, user_supplied: list[str], group: ProcessGroup) -> _Found:
+    """Look for a run in its folder. Only the first process does, so that all of them do the same."""
+    found = _Found.NOTHING
+    with group.raise_together():
+        if group.rank == 0 and (existing := run_to_continue(run.config, run.path, user_supplied)) is not None:
+            found = _Found.UNFINISHED if existing.summary is None else _Found.ENDED
+    return _Found(group.from_rank0(found))
+
+
+def _resume(
+    run: Run,
+    model: nn.Module | None,
+    dataset: Dataset | None,
+    group: ProcessGroup,
+    root: str | Path | None,
+    progress: TrainingProgress | bool | None,
+    change: "_NewTotal | None" = None,
+) -> Run:
+    """Continue a run that has not ended, or whose number of epochs changes."""
+    with group.raise_together():
+        dataset = load_dataset(run.config.data, root) if dataset is None else dataset
+        if changed := data_changes(run, dataset):
+            raise UserError(f"{run.path}: the data has changed ({changed}); restore the old data, or start a new run")
+        model = _remake_model(run, dataset) if model is None else model
+        if run.config.init is not None and not has_checkpoint(run.path / "checkpoint"):
+            _load_initial_weights_again(run, model, dataset)
+    return _fit(run, model, dataset, group, choose_progress(progress), change=change)
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
@@ -292,7 +336,7 @@ def _fit(
         try:
             _fit_locked(trainer)
         except UserError as error:
-            if isinstance(error.__cause__, OSError):
+            if isinstance(error.__cause__, OSError | RuntimeError):  # the disk is full, or another process is gone
                 raise UserError(f"{error}; the last checkpoint is intact, and {run.path} can be resumed") from error
             raise
         group.barrier()

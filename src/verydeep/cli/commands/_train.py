@@ -46,7 +46,7 @@ class TrainOptions:
 
     DATA_OR_CONFIG is a .csv, .parquet or .npz file, a folder of images, the name of a known dataset (verydeep data
     list), a .toml file, or the name of a configuration that comes with verydeep, such as highway50-mnist. A run that is
-    stopped or killed at any time can be continued with --resume.
+    stopped or killed at any time can be continued with --resume, or by the same command if it has --continue.
     """
 
     what: Annotated[str | None, positional("DATA_OR_CONFIG")] = None
@@ -55,6 +55,8 @@ class TrainOptions:
     """Continue this run, with the same result as if it had not been stopped; with --epochs N, to N epochs in total."""
     folder: Annotated[Path | None, option("FOLDER")] = None
     """The new run's folder; by default, runs/MODEL-DATA-N."""
+    continue_: bool = False
+    """Start the run in --folder, or continue it if it is there with the same settings; exit with 0 if it has ended."""
     root: DataRoot = None
     seeds: Annotated[int | None, option("N")] = None
     """Train with N seeds in parallel (--seed, --seed + 1, ...) and report best (mean ± std)."""
@@ -95,7 +97,9 @@ def main(arguments: list[str]) -> int:
     except (Interrupted, SeedsInterrupted) as stopped:
         if _is_first_process():
             path = stopped.run.path if isinstance(stopped, Interrupted) else stopped.seeds.path
-            print(f"verydeep: interrupted and saved; continue with: verydeep train --resume {path}", file=sys.stderr)
+            same = isinstance(options, TrainOptions) and options.continue_
+            how = "the same command" if same else f"verydeep train --resume {path}"
+            print(f"verydeep: interrupted and saved; continue with: {how}", file=sys.stderr)
         return 130
     if _is_first_process() and not options.quiet:
         print(ending)
@@ -108,35 +112,60 @@ def _is_first_process() -> bool:
 
 def _single(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume one run and describe how it ended."""
-    from verydeep.training import Run, TensorBoard, make_progress, resume, train
+    from verydeep.training import TensorBoard, make_progress
 
     progress = make_progress(options.quiet)
     if options.tensorboard:
         progress = TensorBoard(progress)
-    if isinstance(options, TrainOptions):
-        data = _read_data(options)
-        if not options.quiet:
-            _announce(options, progress)
-        run = train(options.settings, options.folder, loaded=data, root=options.root, progress=progress)
-    elif options.epochs is not None or Run.load(options.resume).summary is None:
-        run = resume(options.resume, epochs=options.epochs, root=options.root, progress=progress)
-    else:
-        run = Run.load(options.resume)
-        if run.summary is None or run.summary.status not in ("finished", "stopped early"):
-            return _ending(run)
-        return f"{run.path} has already finished (train it for longer with --epochs N)\n{_ending(run)}"
-    return _ending(run)
+    return _train(options, progress) if isinstance(options, TrainOptions) else _resume(options, progress)
 
 
-def _announce(options: TrainOptions, progress: TrainingProgress) -> None:
-    """Say which network is trained on which data when training starts, which is when both are known to fit."""
+def _train(options: TrainOptions, progress: TrainingProgress) -> str:
+    from verydeep.training import train
+
+    exists = options.continue_ and options.folder is not None and (options.folder / "config.json").exists()
+    data = None if exists else _read_data(options)  # a run that has ended or has other settings needs no data
+    starts = _announce(options, progress)
+    run = train(
+        options.settings, options.folder, resume=options.continue_, loaded=data, root=options.root, progress=progress
+    )
+    return _ending(run) if starts else f"{run.path} has already {_outcome(run)}"
+
+
+def _resume(options: ResumeOptions, progress: TrainingProgress) -> str:
+    from verydeep.training import Run, resume
+
+    run = Run.load(options.resume)
+    if options.epochs is not None or run.summary is None:
+        return _ending(resume(options.resume, epochs=options.epochs, root=options.root, progress=progress))
+    if run.summary.status not in ("finished", "stopped early"):
+        return _ending(run)
+    return f"{run.path} has already finished (train it for longer with --epochs N)\n{_ending(run)}"
+
+
+def _announce(options: TrainOptions, progress: TrainingProgress) -> list[Position]:
+    """Say what is trained when training starts, which is when network and data are known to fit.
+
+    Returns:
+        An empty list; it will hold the position where training starts.
+    """
     start = progress.start
+    starts: list[Position] = []
 
     def announce(run: Run, position: Position, batches: int) -> None:
-        print(what_is_trained(options), flush=True)
+        if not options.quiet:
+            print(_first_line(options, run, position), flush=True)
+        starts.append(position)
         start(run, position, batches)
 
     progress.start = announce  # type: ignore[method-assign]
+    return starts
+
+
+def _first_line(options: TrainOptions, run: Run, position: Position) -> str:
+    if not position.epoch and not position.batch:
+        return what_is_trained(options)
+    return f"continuing {run.path} after {position.epoch} of {plural(run.config.epochs, 'epoch')}"
 
 
 def what_is_trained(options: TrainOptions) -> str:
@@ -150,9 +179,9 @@ def what_is_trained(options: TrainOptions) -> str:
 def _read_data(options: TrainOptions) -> Dataset | None:
     """Read the data, saying so; processes that torchrun started read it together, in `train`."""
     from verydeep.data import load_dataset
-    from verydeep.training import ProcessGroup
+    from verydeep.training import ProcessGroup, world_size
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if world_size() > 1:
         return None
     settings = options.settings
     ProcessGroup.join(settings.device)  # a device that is missing is noticed before the data is read
@@ -178,6 +207,9 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
             progress=progress,
             tensorboard=options.tensorboard,
         )
+    elif options.continue_ and options.folder is not None and (options.folder / "seeds.json").exists():
+        _require_same_seeds(options)
+        seeds = resume_seeds(options.folder, root=options.root, progress=progress, tensorboard=options.tensorboard)
     else:
         assert options.seeds is not None
         if options.seeds > 0 and not options.quiet:
@@ -191,6 +223,19 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
             tensorboard=options.tensorboard,
         )
     return seeds.describe()
+
+
+def _require_same_seeds(options: TrainOptions) -> None:
+    from verydeep.training import Seeds, differing_settings
+
+    assert options.folder is not None
+    assert options.seeds is not None
+    existing = Seeds.load(options.folder)
+    different = list(differing_settings(existing.config, options.settings))
+    if existing.seeds != tuple(range(options.settings.seed, options.settings.seed + options.seeds)):
+        different.append("seeds")
+    if different:
+        raise UserError(f"{options.folder} was started with other settings: {', '.join(different)}")
 
 
 def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
@@ -207,6 +252,8 @@ def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
         if Path(last).exists():
             return parse([last, *arguments[:-1]])
     options = _train_options(given, settings, arguments)
+    if options.continue_ and options.folder is None:
+        raise UserError("--continue needs --folder FOLDER, so that the same command finds the run again")
     if given.get("init") is not None and not Path(given["init"]).is_file():
         options = replace(options, settings=replace(options.settings, init=str(find_run(Path(given["init"])))))
     return options
@@ -295,6 +342,10 @@ def reject_former_names(arguments: list[str]) -> None:
 
 
 def _ending(run: Run) -> str:
+    return f"{_outcome(run)}; everything is in {run.path}"
+
+
+def _outcome(run: Run) -> str:
     summary = run.summary
     assert summary is not None
     best = summary.best
@@ -305,4 +356,4 @@ def _ending(run: Run) -> str:
     shown = ", ".join(f"{_ACCURACIES.get(name, name)} {value:.2%}" for name, value in accuracies.items())
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
     epochs = plural(summary.epochs, "epoch")
-    return f"{summary.status} after {epochs}{kept}: {shown}; everything is in {run.path}"
+    return f"{summary.status} after {epochs}{kept}: {shown}"

@@ -11,6 +11,7 @@ from typing import Any
 from verydeep.config import to_dict
 from verydeep.errors import UserError
 from verydeep.notebook import html_card
+from verydeep.training._continue import flatten
 from verydeep.training.run._listing import run_status
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
@@ -153,7 +154,7 @@ def _open(run: Run | Seeds | str | Path) -> tuple[str, list[Run]]:
 
 def _settings(runs: Sequence[Run]) -> dict[str, Any]:
     """All settings by their dotted names; what the network chose for itself is filled in."""
-    values = _flat(to_dict(runs[0].config))
+    values = flatten(to_dict(runs[0].config))
     built = runs[0].metadata.get("config") or {}
     for name, value in values.items():
         table, _, last = name.rpartition(".")
@@ -162,13 +163,6 @@ def _settings(runs: Sequence[Run]) -> dict[str, Any]:
     if len(runs) > 1:
         values["seed"] = [run.config.seed for run in runs]
     return values
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat
 
 
 def _compared(name: str, runs: Sequence[Run]) -> ComparedRun:

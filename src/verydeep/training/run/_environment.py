@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.redact import redact
+from verydeep.training._torchrun import world_size
 from verydeep.training.run._git import checked_out_commit
 
 COMMAND = "VERYDEEP_COMMAND"  # the variable that tells a child process which command it belongs to
@@ -24,7 +25,7 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "processes": world_size(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "git": checked_out_commit(Path.cwd()),

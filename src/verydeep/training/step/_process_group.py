@@ -1,17 +1,31 @@
 """One process or several: under torchrun each takes its part of every batch, and gradients are summed once per step."""
 
 import atexit
-import os
+import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib import import_module
+from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed import ReduceOp
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from verydeep.errors import OtherProcessError, UserError
+from verydeep.training._torchrun import local_rank, world_size
+
+# How long a process waits for the others. A process that ends is noticed at once; these limits are for one that hangs
+# or whose machine is out of reach. While data is read, one process may have to download it and the others not.
+_LIMIT = timedelta(minutes=10)
+_LIMIT_FOR_DATA = timedelta(hours=2)
+_POLL_EVERY = 0.02  # seconds
+_patient: distributed.ProcessGroup | None = None  # all processes, with the second limit
 
 
 @dataclass(frozen=True)
@@ -31,33 +45,25 @@ class ProcessGroup:
     @classmethod
     def join(cls, device: str) -> "ProcessGroup":
         """Connect to the other processes if torchrun started any; otherwise the group has one process."""
-        chosen = _find_device(device, int(os.environ.get("LOCAL_RANK", "0")))
-        if distributed.is_available() and distributed.is_initialized():
-            return cls(distributed.get_rank(), distributed.get_world_size(), chosen)
-        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-            return cls(0, 1, chosen)
-        # torch imports this with its optimisers; later, it would keep the group and its threads alive for ever
-        import_module("torch.distributed.nn")
-        try:
-            if chosen.type == "cuda":
-                distributed.init_process_group("nccl", device_id=chosen)
-            else:
-                distributed.init_process_group("gloo")
-        except (RuntimeError, ValueError) as error:
-            reason, size = str(error).splitlines()[0], os.environ["WORLD_SIZE"]
-            raise UserError(f"the {size} processes cannot connect to each other ({reason}); use torchrun") from error
-        atexit.register(distributed.destroy_process_group)  # and not earlier: a group cannot be joined twice
+        chosen = _find_device(device, local_rank())
+        if not (distributed.is_available() and distributed.is_initialized()):
+            if world_size() == 1:
+                return cls(0, 1, chosen)
+            _connect(chosen)
         return cls(distributed.get_rank(), distributed.get_world_size(), chosen)
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
-        """If the block raises a `UserError` in any process, all raise: the lowest such rank says why."""
+        """If the block raises a `UserError` in any process, all raise: the lowest such rank says why.
+
+        The block may read data, so processes that have finished it wait longer than elsewhere.
+        """
         problem: UserError | None = None
         try:
             yield
         except UserError as error:
             problem = error
-        first = self.reduce_int(self.size if problem is None else self.rank, ReduceOp.MIN)
+        first = self.reduce_int(self.size if problem is None else self.rank, ReduceOp.MIN, _patient)
         if problem is not None and first == self.rank:
             raise problem
         if first < self.size:
@@ -95,12 +101,14 @@ class ProcessGroup:
             if buffer.is_floating_point():
                 self.sum(buffer).div_(self.size)
 
-    def reduce_int(self, number: int, operation: ReduceOp.RedOpType) -> int:
-        """Reduce a number over the processes."""
+    def reduce_int(
+        self, number: int, operation: ReduceOp.RedOpType, group: distributed.ProcessGroup | None = None
+    ) -> int:
+        """Reduce a number over the processes, with the time limit of this group of all of them."""
         if self.size == 1:
             return number
-        value = torch.tensor(number, device=self.device)
-        self._call(distributed.all_reduce, value, operation)
+        value = torch.tensor(number, device=self.device if group is None else "cpu")
+        self._call(distributed.all_reduce, value, operation, group)
         return int(value.item())
 
     def _call(self, operation: Callable[..., object], *arguments: object) -> None:
@@ -110,10 +118,68 @@ class ProcessGroup:
         try:
             operation(*arguments)
         except RuntimeError as error:  # what gloo and nccl raise when the other end is gone
-            raise UserError(
-                f"process {self.rank} lost its connection to the others; see the message of the one that failed first. "
-                "The run is saved and can be resumed with torchrun"
-            ) from error
+            raise UserError(f"process {self.rank} {_describe(error)}") from error
+
+
+def _describe(error: RuntimeError) -> str:
+    """What happened to a process that waited for another one."""
+    if waited := re.search(r"Timed out waiting (\d+)ms", str(error)):
+        minutes = int(waited[1]) / 60_000
+        return f"waited {minutes:g} minutes for another process, which hangs or whose machine is out of reach"
+    return "lost its connection to another process, which failed or was killed"
+
+
+def _connect(device: torch.device) -> None:
+    """Meet the other processes that torchrun started; they part when Python ends."""
+    global _patient  # noqa: PLW0603
+    # torch imports this with its optimisers; later, it would keep the group and its threads alive for ever
+    import_module("torch.distributed.nn")
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=_LIMIT))
+        options: dict[str, Any] = {
+            "store": _private_store(store, rank, size),
+            "rank": rank,
+            "world_size": size,
+            "timeout": _LIMIT,
+        }
+        if device.type == "cuda":
+            distributed.init_process_group("nccl", **options, device_id=device)
+        else:
+            distributed.init_process_group("gloo", **options)
+        atexit.register(_disconnect)  # and not earlier: a group cannot be joined twice
+        _patient = distributed.new_group(timeout=_LIMIT_FOR_DATA, backend="gloo")
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"the {world_size()} processes cannot connect to each other ({reason}); use torchrun"
+        ) from error
+
+
+def _private_store(store: Store, rank: int, size: int) -> Store:
+    """The part of torchrun's store that belongs to the processes that are alive now.
+
+    When torchrun restarts the processes, its store still holds the addresses of those that were killed, and gloo would
+    wait for them for ever (https://github.com/pytorch/pytorch/issues/135712). So each process writes a question that
+    nobody has asked before, and the first one answers with the name of a part that nobody has used before.
+    """
+    name = uuid4().hex
+    if rank > 0:
+        store.set(f"verydeep/question/{rank}", name)
+        name = store.get(f"verydeep/answer/{name}").decode()  # waits for it
+        store.set(f"verydeep/{name}/{rank}", "")
+    for other in range(1, size if rank == 0 else 1):
+        while not store.check([f"verydeep/{name}/{other}"]):
+            question = store.get(f"verydeep/question/{other}").decode()  # perhaps still that of a killed process
+            store.set(f"verydeep/answer/{question}", name)
+            time.sleep(_POLL_EVERY)
+    return PrefixStore(f"verydeep/{name}", store)
+
+
+def _disconnect() -> None:
+    global _patient  # noqa: PLW0603
+    _patient = None
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 class FlatGradients:
