@@ -23,7 +23,6 @@ from verydeep.training.step._random import seed_step
 PRELUDE = """
 import os, signal, sys
 from dataclasses import replace
-from dataclasses import replace
 from pathlib import Path
 import torch
 from torch import nn
@@ -229,6 +228,90 @@ def test_the_command_reports_once_what_fails_in_every_process(tmp_path: Path) ->
     assert ends[0][1].startswith("verydeep: ")
     assert "65 cannot be shared by 2 processes" in ends[0][1]
     assert ends[1][1] == ""
+
+
+# Each time torchrun starts it, this command is killed: one process at once, then the first, then the other.
+KILLED = """
+import verydeep.training._trainer as trainer
+from verydeep.cli import main
+
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+rank, step = {0: (1, 0), 1: (0, 5), 2: (1, 25)}.get(attempt, (None, None))
+steps, seed_step = 0, trainer.seed_step
+
+def die(now):
+    if (RANK, now) == (rank, step):
+        send("SIGKILL")
+
+def count(*arguments):
+    global steps
+    steps += 1
+    die(steps)
+    seed_step(*arguments)
+
+die(0)
+trainer.seed_step = count
+sys.exit(main(["train", "digits", "--validation", "101", "--depth", "4", "--width", "10", "--lr", "0.1", "--epochs",
+               "2", "--batch-size", "66", "--evaluate-train", "--folder", "network", "--continue"]))
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_restarts_killed_processes_which_continue_to_the_same_bits(tmp_path: Path, two: Path) -> None:
+    done = run_together(tmp_path, "--max-restarts", "3", script(tmp_path, KILLED))
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    first = [" ".join(line.split()[:2]) for line in done.stdout.splitlines()]
+    assert first == [
+        "training highway-mlp",
+        "training highway-mlp",  # again from the beginning, because no epoch was complete
+        "epoch 1/2",
+        "continuing network",
+        "epoch 2/2",
+        "finished after",
+    ]
+    expected, found = (Run.load(folder / "network") for folder in (two, tmp_path))
+    metrics = [[replace(line, seconds=0) for line in run.metrics] for run in (expected, found)]
+    assert metrics[0] == metrics[1]
+    weights = [(run.path / "model.safetensors").read_bytes() for run in (expected, found)]
+    assert weights[0] == weights[1]
+
+
+# The second process reads data for longer than the limit, and is waited for; later, it hangs until the first has ended.
+HANGING = """
+import time
+from datetime import timedelta
+import verydeep.training.step._process_group as process_group
+from verydeep.training import ProcessGroup
+
+def wait_for(name):
+    while not Path(name).exists():
+        time.sleep(0.02)
+
+def hang():
+    wait_for("ended")
+
+Path(str(RANK)).touch()
+wait_for(str(1 - RANK))  # so that the limit does not count the imports
+process_group._LIMIT = timedelta(seconds=6)
+ProcessGroup.join("cpu")
+if RANK == 1:
+    time.sleep(7)
+try:
+    attempt(lambda: train(config, "run", model=Own(rank=1, act=hang)))
+finally:
+    Path("ended").touch()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_waits_for_data_but_not_for_ever_for_one_that_hangs(tmp_path: Path) -> None:
+    (zero, said), (one, _) = run_unsupervised(tmp_path, HANGING)
+    assert (zero, one) == (2, 2)
+    assert said == (
+        "failed: process 0 waited 0.1 minutes for another process, which hangs or whose machine is out of reach; "
+        "the last checkpoint is intact, and run can be resumed\n"
+    )
 
 
 def test_a_failure_of_another_process_is_an_ordinary_exception(monkeypatch: pytest.MonkeyPatch) -> None:

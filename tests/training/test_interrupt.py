@@ -37,23 +37,23 @@ def outcome(path: Path) -> tuple[list[EpochMetrics], bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_saves_and_says_how_to_continue(
-    number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("number", "restartable"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+def test_one_signal_saves_and_says_how_to_continue(number: signal.Signals, restartable: bool, tmp_path: Path) -> None:
     options, path = [*OPTIONS, "--epochs", "60"], tmp_path / "run"
     assert main(["train", *options, "--folder", str(tmp_path / "whole"), "--quiet"]) == 0
-    command = [sys.executable, "-m", "verydeep", "train", *options, "--folder", str(path)]
+    arguments = ["train", *options, "--folder", str(path), *(["--continue"] if restartable else [])]
+    command = [sys.executable, "-m", "verydeep", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for_an_epoch(path, process)
     process.send_signal(number)
     _, printed = process.communicate()
     assert process.returncode == 130
-    assert printed == f"verydeep: interrupted and saved; continue with: verydeep train --resume {path}\n"
+    how = "the same command" if restartable else f"verydeep train --resume {path}"
+    assert printed == f"verydeep: interrupted and saved; continue with: {how}\n"
     assert (path / "events.log").read_text().splitlines()[-1].endswith(" interrupted")
     assert Run.load(path).summary is None
     assert len(Run.load(path).metrics) < 60
-    assert main(["train", "--resume", str(path), "--quiet"]) == 0
+    assert main([*(arguments if restartable else ["train", "--resume", str(path)]), "--quiet"]) == 0
     assert outcome(path) == outcome(tmp_path / "whole")
 
 

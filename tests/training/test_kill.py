@@ -21,7 +21,7 @@ import torch, torch._dynamo
 from torch import nn
 from safetensors import safe_open
 from verydeep.data import DataConfig, Dataset, Split
-from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train, resume
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train
 import verydeep.training._trainer as trainer
 
 trainer._SYNC_EVERY = 5  # so that this small set has checkpoints inside an epoch
@@ -70,10 +70,7 @@ def attempt(path, die_at=None):
         sys.addaudithook(hook)
     try:
         data = Dataset("tiny", split(75), split(20), split(20), tuple("abc"))
-        if (path / "config.json").exists():
-            resume(path, dataset=data)
-        else:
-            train(config, path, dataset=data)
+        train(config, path, resume=True, dataset=data)
     except BaseException:
         import traceback
         traceback.print_exc()
