@@ -53,3 +53,12 @@ def test_a_folder_of_runs_from_before_studies_becomes_a_study(tmp_path: Path) ->
         start_study(tmp_path, groups)
     (run / "config.json").write_text("{}")
     assert start_study(tmp_path, groups).unfinished() == 1
+
+
+def test_seeds_are_replaced_or_added(tmp_path: Path) -> None:
+    def seeds(given: tuple[int, ...], *, add: bool) -> tuple[int, ...] | None:
+        return start_study(tmp_path, [Group("a", CONFIG, seeds=given)], add_seeds=add).groups[0].seeds
+
+    assert seeds((0, 4), add=True) == (0, 4)
+    assert seeds((2,), add=True) == (0, 2, 4)
+    assert seeds((1,), add=False) == (1,)

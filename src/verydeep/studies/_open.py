@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ def start_study(
     heartbeat: int = HEARTBEAT,
     breadth_first: bool = False,
     restart_changed: bool = False,
+    add_seeds: bool = False,
 ) -> Study:
     """Create a study, or open an existing one and give it these groups.
 
@@ -58,7 +60,9 @@ def start_study(
         artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
         heartbeat: Seconds between the heartbeats that workers send to a server.
         breadth_first: Whether the first trainings of all groups come before the second ones.
-        restart_changed: Whether groups of other settings start from the beginning; their old runs must be gone.
+        restart_changed: Whether groups of other settings, or of another number of epochs, start from the beginning;
+            their old runs must be gone.
+        add_seeds: Whether groups keep the seeds that they had before; choose among them with `only` of `run_study`.
 
     Raises:
         UserError: The folder or the storage holds something else, or groups of other settings.
@@ -90,9 +94,12 @@ def start_study(
             created.set_user_attr("breadth_first", breadth_first)
             created.set_user_attr("metric", metric)
         study = Study(name, folder, store, _open_artifacts(artifacts, created))
-        _check_same_settings(study, groups, metric, restart_changed)
-        for group in groups:
-            study.set_group(group)
+        with store.claiming():
+            _check_same_settings(study, groups, metric, restart_changed)
+            before = {group.name: group.seeds or () for group in study.groups if add_seeds}
+            for group in groups:
+                seeds = group.seeds and tuple(sorted({*before.get(group.name, ()), *group.seeds}))
+                study.set_group(replace(group, seeds=seeds) if add_seeds else group)
     _write_study_json(folder, name, storage)
     return study
 
@@ -178,11 +185,12 @@ def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, res
     known = {group.name: group for group in study.groups}
     changed = ["metric"] if metric != study.metric else []
     for group in groups:
-        names = changed_settings(known[group.name], group) if group.name in known else []
-        if names and restart_changed:
-            study.forget({*known[group.name].training_names, *group.training_names})
-        else:
+        before = known.get(group.name, group)
+        names = changed_settings(before, group)
+        if not restart_changed:
             changed += names
+        elif names or before.config.epochs != group.config.epochs:  # which the schedule depends on
+            study.forget({*before.training_names, *group.training_names})
     if changed:
         listed = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
         raise UserError(f"study '{study.name}' was started with other settings ({listed}); choose another folder")
