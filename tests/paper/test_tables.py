@@ -351,26 +351,33 @@ def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     assert not (run.path / "checkpoint").exists()
 
 
-@pytest.mark.slow
-def test_an_epoch_that_a_lost_run_trains_again_is_recorded_once(tmp_path: Path) -> None:
-    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
-    assert main([*arguments, "--epochs", "1"]) == 0
-    shutil.rmtree(tmp_path / "runs")
-    assert main(arguments) == 0
-    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0]
-    assert [line.epoch for line in kept.metrics] == [1, 2]
-    assert kept.status == "trained"
-    (run,) = (tmp_path / "runs" / "tables" / "highway-a-fast").iterdir()
-    assert len(Run.load(run).metrics) == 2
-
-
 def quick(folder: Path, names: str, **options: Any) -> Tables:
     rows = selected_rows(("table2",), names)
     return Tables(rows, "fast", folder / "tables", folder / "runs" / "tables", quick=True, **options)
 
 
+def train_here(tables: Tables) -> list[str]:
+    """Train in this process, as `verydeep worker` does."""
+    lines: list[str] = []
+    tables._start(tables.missing(), StudyOptions())
+    assert work(open_study(tables.runs), report=lines.append)
+    tables.collect(StudyOptions())
+    return lines
+
+
 @pytest.mark.slow
-def test_rows_with_hints_bring_their_teacher_and_workers_elsewhere_train_both(tmp_path: Path) -> None:
+def test_an_epoch_that_a_lost_run_trains_again_is_recorded_once(tmp_path: Path) -> None:
+    assert train_here(quick(tmp_path, "highway-a", epochs=1)) == ["highway-a-fast/seed-0: paused after 1 epoch"]
+    shutil.rmtree(tmp_path / "runs")
+    assert train_here(quick(tmp_path, "highway-a")) == ["highway-a-fast/seed-0: finished after 2 epochs"]
+    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0]
+    assert [line.epoch for line in kept.metrics] == [1, 2]
+    assert kept.status == "trained"
+    assert len(Run.load(tmp_path / "runs" / "tables" / "highway-a-fast" / "seed-0").metrics) == 2
+
+
+@pytest.mark.slow
+def test_rows_with_hints_bring_their_teacher_and_any_worker_trains_both(tmp_path: Path) -> None:
     tables = quick(tmp_path, "fitnet-a-hints", seeds=(3,))
     assert tables.missing() == [(TEACHER, 0), (NAMED["fitnet-a-hints"], 3)]
     tables._start(tables.missing(), StudyOptions())
