@@ -15,7 +15,17 @@ from verydeep.lock import exclusive_lock
 from verydeep.paper._recipes import Recipe, read_recipe
 from verydeep.paper.tables._results import TableResult, shared
 from verydeep.paper.tables._rows import TEACHER, TableRow
-from verydeep.studies import Budget, Group, Study, StudyProgress, TrainingRecord, open_study, run_study, start_study
+from verydeep.studies import (
+    Budget,
+    Group,
+    Study,
+    StudyProgress,
+    TrainingRecord,
+    open_study,
+    run_study,
+    start_study,
+    storage_errors,
+)
 from verydeep.training import TrainConfig
 
 _QUICK_EPOCHS = 2
@@ -84,6 +94,7 @@ class Tables:
         for row in self.configs.keys() - self.refused:
             self.found[row].start(self.configs[row])
 
+    @storage_errors()
     def train(
         self, options: StudyOptions, root: Path | None, seconds: float | None, progress: StudyProgress
     ) -> dict[str, str]:
@@ -109,7 +120,7 @@ class Tables:
         study = self._start(missing, options)
         only = [self._training_name(row, seed) for row, seed in missing]
         study.retry_failed(only)
-        run_study(
+        ending = run_study(
             study,
             jobs=options.jobs,
             budget=Budget(seconds),
@@ -119,19 +130,23 @@ class Tables:
             on_epoch=lambda record, _: self._record(record),
             on_end=self._record,
         )
+        if ending == "interrupted":
+            return {}
         for record in study.records(only):
             if record.status == "failed":
                 raise UserError(f"{record.name} failed: {record.reason}; the same command tries again")
         return {task.name: task.reason for task in study.tasks(only) if task.state == "done" and task.reason}
 
+    @storage_errors()
     def collect(self, options: StudyOptions) -> None:
         """Record what workers have trained since the results were last written."""
-        if (self.runs / "study.json").exists():
-            study = open_study(self.runs, storage=options.storage, heartbeat=options.heartbeat)
-            configs = {self._group_name(row): shared(config) for row, config in self.configs.items()}
-            same = [group.name for group in study.groups if configs.get(group.name) == shared(group.config)]
-            for record in study.records(same):
-                self._record(record)
+        if not (self.runs / "study.json").exists():
+            return
+        study = open_study(self.runs, storage=options.storage, heartbeat=options.heartbeat)
+        configs = {self._group_name(row): shared(config) for row, config in self.configs.items()}
+        same = [group.name for group in study.groups if configs.get(group.name) == shared(group.config)]
+        for record in study.records(same):
+            self._record(record)
 
     def missing(self) -> list[tuple[TableRow, int]]:
         """The seeds that lack epochs or, with all of them, a status; after the teacher, if one is missing that way."""
