@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds (2)")
     parser.add_argument("--only", help="names of variations, separated by commas; by default, all")
     parser.add_argument("--minutes", type=float, help="stop after this many minutes")
-    parser.add_argument("--jobs", type=int, default=2, help="number of processes, each with one thread (2)")
+    parser.add_argument("--jobs", type=int, default=2, help="number of workers, each with one thread (2)")
     parser.add_argument("--root", type=Path, help="folder of the known datasets")
     parser.add_argument("--quick", action="store_true", help="train on the digits, into runs/fast-recipe-quick")
     options = parser.parse_args()
@@ -46,7 +46,7 @@ def main() -> int:
             )
             seconds = None if ends is None else ends - time.monotonic()
             if (seconds is None or seconds > 0) and not interrupt.requested:
-                runner.train(options.root, interrupt, seconds, partial(print, flush=True))
+                runner.train(options.root, seconds, partial(print, flush=True))
             write_atomic(page, recipe_page(results))
     print(f"{page} is written")
     return 130 if interrupt.requested else 0

@@ -19,7 +19,7 @@ from recipe_study import (
 
 from verydeep.errors import UserError
 from verydeep.models import create_model
-from verydeep.training import EpochMetrics, Interrupt
+from verydeep.training import EpochMetrics
 
 ROOT = Path(__file__).parents[2]
 MNIST = STUDIES["mnist"]
@@ -92,8 +92,8 @@ def test_the_study_continues_from_its_scores(tmp_path: Path) -> None:
     def run(seeds: int) -> list[str]:
         said: list[str] = []
         chosen = MNIST.selected("base")
-        study = StudyRunner(MNIST, chosen, 1, seeds, tmp_path, tmp_path / "runs", workers=1, quick=True)
-        study.train(None, Interrupt(), None, said.append)
+        study = StudyRunner(MNIST, chosen, 1, seeds, tmp_path, tmp_path / "runs", jobs=1, quick=True)
+        study.train(None, None, said.append)
         return said
 
     assert len(run(1)) == 1

@@ -11,8 +11,7 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.cli._options import read_options
-from verydeep.cli.commands._reproduce import ReproduceOptions, _fig1_study, _tables_study, read_seeds, table_panel
-from verydeep.cli.views._reproduce import TablesBar, TablesLines
+from verydeep.cli.commands._reproduce import ReproduceOptions, _fig1_study, _tables, read_seeds, table_panel
 from verydeep.config import to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
@@ -23,9 +22,9 @@ from verydeep.paper import (
     TABLES,
     TEACHER,
     SeedCurve,
+    StudyOptions,
     TableResult,
     Tables,
-    TableTask,
     _recipes as recipes,
     log_lines,
     page_path,
@@ -35,8 +34,9 @@ from verydeep.paper import (
     results_page,
     selected_rows,
     table_lines,
+    time_left,
 )
-from verydeep.search import dotted
+from verydeep.studies import TrainingRecord, dotted, open_study, work
 from verydeep.training import EpochMetrics, Run
 from verydeep.training.step._distillation import _make_regressor
 
@@ -58,11 +58,11 @@ def made_up(folder: Path, name: str, curves: list[SeedCurve], recipe: recipes.Re
     return TableResult(folder, NAMED[name], recipe)
 
 
-def ran(folder: Path, name: str, epochs: int) -> None:
-    """The part of a run's folder that says how far it is."""
-    file = folder / "runs" / f"{name}-fast" / "seed-0" / "metrics.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("{}\n" * epochs)
+def without_study(runs: Path) -> None:
+    """Leave only the runs, as a version did that had no studies."""
+    for path in runs.iterdir():
+        if not path.name.endswith("-fast"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def row(folder: Path, name: str) -> str:
@@ -113,19 +113,14 @@ def test_recipes_are_found_in_an_installed_package(tmp_path: Path, monkeypatch: 
 
 def test_an_epoch_counts_once_even_if_it_is_trained_again(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
-    for seed, epoch in ((0, 2), (0, 3), (1, 1)):
-        result.epoch(seed, EpochMetrics(epoch, seconds=9.0, test_accuracy=0.9), MACHINE)
-    kept = TableResult(tmp_path, NAMED["highway-a"], "fast")
-    assert [line.test_accuracy for line in kept.curves[0].metrics] == [0.1, 0.2, 0.9]
-    assert (kept.epochs_left(0, 40), kept.epochs_left(1, 40), kept.epochs_left(2, 40), kept.epochs_left(0, 2)) == (
-        37,
-        39,
-        40,
-        0,
-    )
-    kept.start(read_recipe("highway-a", "fast"))
-    kept.end(0, diverged=True)
-    assert kept.epochs_left(0, 40) == 0
+    assert result.add(0, curve([0.9, 0.9, 0.9]).metrics, MACHINE)
+    assert result.add(1, curve([0.9]).metrics, MACHINE)
+    assert not result.add(0, curve([0.7]).metrics, MACHINE)
+    assert [line.test_accuracy for line in result.curves[0].metrics] == [0.1, 0.2, 0.9]
+    assert [result.epochs_left(*each) for each in ((0, 40), (1, 40), (2, 40), (0, 2))] == [37, 39, 40, 0]
+    assert not result.add(0, (), MACHINE, "finished")  # it lacks epochs
+    assert result.add(0, (), MACHINE, "diverged")
+    assert result.epochs_left(0, 40) == 0
 
 
 def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
@@ -138,9 +133,10 @@ def test_results_of_other_settings_are_not_continued(tmp_path: Path) -> None:
 
 def test_a_row_names_the_machine_of_its_last_epoch(tmp_path: Path) -> None:
     result = made_up(tmp_path, "highway-a", [curve([0.1, 0.2])])
-    result.epoch(0, EpochMetrics(2, seconds=9.0, test_accuracy=0.9), MACHINE | {"gpu": "Loom"})
+    assert not result.add(0, curve([0.1, 0.2]).metrics, MACHINE | {"gpu": "Loom"})
     assert "Abacus" in row(tmp_path, "highway-a")
-    result.epoch(0, EpochMetrics(3, seconds=9.0, test_accuracy=0.9), MACHINE | {"gpu": "Loom"})
+    assert result.add(0, curve([0.1, 0.2, 0.3]).metrics, MACHINE | {"gpu": "Loom"})
+    result.write()
     assert "Loom" in row(tmp_path, "highway-a")
 
 
@@ -260,19 +256,15 @@ def test_the_authors_log_stands_beside_ours(tmp_path: Path) -> None:
 
 
 def test_the_time_left_is_estimated_from_multiply_adds(tmp_path: Path) -> None:
+    def rest(epochs: int | None = None) -> str:
+        return time_left(Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), epochs), 2)
+
     rows = tuple(NAMED[name] for name in ("highway-a", "highway-b"))
-    study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
-    assert study.time_left() == "no epoch trained yet"
+    assert rest() == "no epoch trained yet"
     made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
-    ran(tmp_path, "highway-a", 10)
-    study = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), workers=2)
-    assert [(task.row.name, task.epochs) for task in study.schedule.tasks()] == [("highway-a", 40), ("highway-b", 40)]
-    told = study.time_left()
-    assert int(told.split(" h ")[0]) >= 2  # Highway B has about ten times the multiply-adds
+    assert int(rest().split(" h ")[0]) >= 2  # Highway B has about ten times the multiply-adds
     made_up(tmp_path, "highway-b", [curve([0.5] * 10, seconds=120)])
-    ran(tmp_path, "highway-b", 10)
-    said = Tables(rows, "fast", tmp_path, tmp_path / "runs", (0,), 20, 2).time_left()
-    assert said == "15 min left up to epoch 20"
+    assert rest(20) == "15 min left up to epoch 20"
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0,4", (0, 4)), ("2,", (2,)), (None, None)])
@@ -347,60 +339,76 @@ def test_a_table_trained_in_pieces_equals_one_trained_at_once(
     said, half = reproduce("pieces", "--epochs", "1")
     assert "1 of 2 epochs" in said
     assert half == whole[:1]
+    runs = tmp_path / "pieces" / "runs" / "tables"
+    without_study(runs)
     said, both = reproduce("pieces")
     assert both == whole
-    assert said.count("highway-a seed 0  epoch") == 1
     assert "nothing left" in said
-    run = Run.load(tmp_path / "pieces" / "runs" / "tables" / "highway-a-fast" / "seed-0")
+    run = Run.load(runs / "highway-a-fast" / "seed-0")
     assert run.summary is not None
     assert [line.test_accuracy for line in run.metrics] == whole
+    assert "training from epoch 1 batch 0" in (run.path / "events.log").read_text()
+    assert not (run.path / "checkpoint").exists()
+
+
+def quick(folder: Path, names: str, **options: Any) -> Tables:
+    rows = selected_rows(("table2",), names)
+    return Tables(rows, "fast", folder / "tables", folder / "runs" / "tables", quick=True, **options)
+
+
+def train_here(tables: Tables) -> list[str]:
+    """Train in this process, as `verydeep worker` does."""
+    lines: list[str] = []
+    tables._start(tables.missing(), StudyOptions())
+    assert work(open_study(tables.runs), report=lines.append)
+    tables.collect(StudyOptions())
+    return lines
 
 
 @pytest.mark.slow
-def test_an_epoch_that_a_lost_run_trains_again_is_shown_but_recorded_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["reproduce", "table2", "--quick", "--only", "highway-a", "--jobs", "1", "--results", str(tmp_path)]
-    assert main([*arguments, "--epochs", "1"]) == 0
+def test_an_epoch_that_a_lost_run_trains_again_is_recorded_once(tmp_path: Path) -> None:
+    assert train_here(quick(tmp_path, "highway-a", epochs=1)) == ["highway-a-fast/seed-0: paused after 1 epoch"]
     shutil.rmtree(tmp_path / "runs")
-    capsys.readouterr()
-    assert main(arguments) == 0
-    assert capsys.readouterr().out.count("highway-a seed 0  epoch") == 2
-    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0].metrics
-    assert [line.epoch for line in kept] == [1, 2]
+    assert train_here(quick(tmp_path, "highway-a")) == ["highway-a-fast/seed-0: finished after 2 epochs"]
+    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves[0]
+    assert [line.epoch for line in kept.metrics] == [1, 2]
+    assert kept.status == "trained"
+    assert len(Run.load(tmp_path / "runs" / "tables" / "highway-a-fast" / "seed-0").metrics) == 2
 
 
 @pytest.mark.slow
-def test_rows_with_hints_bring_their_teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path), "--seeds", "3,"]
-    assert main(["reproduce", "table2", *arguments]) == 0
-    said = capsys.readouterr().out
-    assert said.index("maxout seed 0  epoch 2") < said.index("fitnet-a-hints seed 3  epoch 1")
-    runs, rows = tmp_path / "runs" / "tables", selected_rows(("table2",), "maxout,fitnet-a-hints")
-    assert Tables(rows, "fast", tmp_path / "tables", runs, (3,), quick=True).schedule.tasks() == [
-        TableTask(TEACHER, 3, 2)
+def test_rows_with_hints_bring_their_teacher_and_any_worker_trains_both(tmp_path: Path) -> None:
+    tables = quick(tmp_path, "fitnet-a-hints", seeds=(3,))
+    assert tables.missing() == [(TEACHER, 0), (NAMED["fitnet-a-hints"], 3)]
+    tables._start(tables.missing(), StudyOptions())
+    lines: list[str] = []
+    assert work(open_study(tables.runs), report=lines.append)  # as verydeep worker does
+    assert lines == [
+        f"{name}: finished after 2 epochs" for name in ("maxout-fast/seed-0", "fitnet-a-hints-fast/seed-3")
     ]
-    (tmp_path / "tables" / "fitnet-a-hints-fast.json").unlink()
-    shutil.rmtree(runs)  # which nobody keeps as long as the results
-    assert Tables(rows, "fast", tmp_path / "tables", runs, (0,), quick=True).schedule.tasks()[0] == TableTask(
-        TEACHER, 0, 2
-    )
+    arguments = ["--quick", "--only", "fitnet-a-hints", "--seeds", "3,", "--results", str(tmp_path), "--minutes", "0"]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    kept = {name: TableResult(tmp_path / "tables", NAMED[name], "fast") for name in ("maxout", "fitnet-a-hints")}
+    assert [(seed, each.status) for result in kept.values() for seed, each in result.curves.items()] == [
+        (0, "trained"),
+        (3, "trained"),
+    ]
+    assert kept["maxout"].curves[0].environment["threads"] == 1
+    both = quick(tmp_path, "maxout,fitnet-a-hints", seeds=(3,))
+    assert both.missing() == [(TEACHER, 3)]
+    assert quick(tmp_path, "fitnet-a-hints", seeds=(0,)).missing() == [(NAMED["fitnet-a-hints"], 0)]
+    shutil.rmtree(tmp_path / "runs")  # which nobody keeps as long as the results
+    study = both._start(both.missing(), StudyOptions())
+    assert {record.name: record.status for record in study.records()} == {"maxout-fast/seed-3": "waiting"}
 
 
-def test_rows_with_hints_wait_for_their_teacher(tmp_path: Path) -> None:
-    study = Tables(selected_rows(("table2",), "fitnet-a-hints"), "fast", tmp_path, tmp_path / "runs")
-    teacher, task = study.schedule.tasks()
-    assert (teacher.row.name, teacher.seed, teacher.epochs) == ("maxout", 0, 40)
-    assert study.schedule.teacher_ready(teacher)
-    assert not study.schedule.teacher_ready(task)
-    folder = tmp_path / "runs" / "maxout-fast" / "seed-0"
-    assert study.schedule.configs[task.row].distill.teacher == str(folder)
-    folder.mkdir(parents=True)
-    (folder / "summary.json").write_text('{"status": "diverged"}')
-    assert not study.schedule.teacher_ready(task)
-    (folder / "summary.json").write_text('{"status": "finished"}')
-    assert study.schedule.teacher_ready(task)
-    assert study.schedule.tasks() == [task]
+def test_a_student_waits_for_its_teacher(tmp_path: Path) -> None:
+    tables = quick(tmp_path, "fitnet-a-hints")
+    study = tables._start(tables.missing(), StudyOptions())
+    student, teacher = "fitnet-a-hints-fast/seed-0", "maxout-fast/seed-0"
+    assert {task.name: task.state for task in study.tasks()} == {teacher: "ready", student: "blocked"}
+    study.add_result(teacher, "finished", list(curve([0.1, 0.2]).metrics))
+    assert {task.name: task.state for task in study.tasks()} == {teacher: "done", student: "ready"}
 
 
 @pytest.mark.slow
@@ -408,9 +416,80 @@ def test_a_teacher_stops_for_now_where_its_students_would(tmp_path: Path, capsys
     arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
     assert main(["reproduce", "table2", *arguments, "--epochs", "1"]) == 0
     said = capsys.readouterr().out
-    assert "maxout seed 0  epoch 1" in said
-    assert "epoch 2" not in said
-    assert "rows with hints wait for maxout; train it to its end, without --epochs" in said
+    assert "fitnet-a-hints-fast/seed-0 needs maxout-fast/seed-0, which is paused" in said
+    assert "train it to its end, without --epochs" in said
+    assert len(TableResult(tmp_path / "tables", TEACHER, "fast").curves[0].metrics) == 1
+
+
+def test_a_diverged_teacher_is_reported_and_does_not_stop_other_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = quick(tmp_path, "maxout").found[TEACHER]
+    assert result.add(0, curve([0.1]).metrics, MACHINE, "diverged")
+    result.write()
+    arguments = ["--quick", "--only", "maxout,fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
+    assert main(["reproduce", "table2", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "fitnet-a-hints-fast/seed-0 needs maxout-fast/seed-0, which diverged" in said
+    assert (tmp_path / "results.md").exists()
+
+
+def test_a_training_that_fails_is_an_error_and_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = quick(tmp_path, "highway-a")
+    study = tables._start(tables.missing(), StudyOptions())
+    study.add_result("highway-a-fast/seed-0", "failed", [])
+    statuses: list[str] = []
+
+    def fail(study: Any, *, only: list[str], **_: object) -> None:
+        statuses.extend(record.status for record in study.records(only))
+        study.add_result(only[0], "failed", [])
+
+    monkeypatch.setattr("verydeep.paper.tables._study.run_study", fail)
+    assert main(["reproduce", "table2", "--quick", "--only", "highway-a", "--results", str(tmp_path)]) == 2
+    assert "highway-a-fast/seed-0 failed: " in capsys.readouterr().err
+    assert statuses == ["waiting"]
+
+
+def test_several_commands_record_each_others_epochs_without_losing_any(tmp_path: Path) -> None:
+    def record(tables: Tables, seed: int, accuracies: list[float], status: str) -> None:
+        metrics, name = list(curve(accuracies).metrics), f"highway-a-fast/seed-{seed}"
+        tables._record(TrainingRecord(seed, status, curve=metrics, name=name, group="highway-a-fast"))
+
+    first, second = (quick(tmp_path, "highway-a", seeds=(0, 1)) for _ in range(2))
+    record(first, 0, [0.1], "training")
+    record(second, 1, [0.3], "training")
+    record(second, 0, [0.1, 0.2], "training")
+    record(first, 0, [0.1, 0.2], "finished")
+    record(second, 1, [0.3, 0.4], "finished")
+    kept = TableResult(tmp_path / "tables", NAMED["highway-a"], "fast").curves
+    assert {seed: [line.test_accuracy for line in each.metrics] for seed, each in kept.items()} == {
+        0: [0.1, 0.2],
+        1: [0.3, 0.4],
+    }
+    assert {each.status for each in kept.values()} == {"trained"}
+    assert not quick(tmp_path, "highway-a", seeds=(0, 1)).missing()
+
+
+def test_seeds_of_earlier_commands_stay_in_the_study(tmp_path: Path) -> None:
+    for seeds in ((3,), (0, 1)):
+        tables = quick(tmp_path, "highway-a", seeds=seeds)
+        study = tables._start(tables.missing(), StudyOptions())
+    assert study.groups[0].seeds == (0, 1, 3)
+
+
+def test_a_row_starts_again_after_its_recipe_has_changed_and_its_results_are_gone(tmp_path: Path) -> None:
+    tables = quick(tmp_path, "highway-a,highway-b")
+    study = tables._start(tables.missing(), StudyOptions())
+    for name in ("highway-a-fast/seed-0", "highway-b-fast/seed-0"):
+        study.add_result(name, "finished", list(curve([0.1, 0.2]).metrics))
+    changed = quick(tmp_path, "highway-a,highway-b")
+    changed.configs[NAMED["highway-a"]] = replace(changed.configs[NAMED["highway-a"]], epochs=3)
+    changed.collect(StudyOptions())
+    assert [result.row.name for result in read_results(tmp_path / "tables")] == ["highway-b"]
+    study = changed._start([(NAMED["highway-a"], 0)], StudyOptions())
+    assert [record.status for record in study.records()] == ["waiting", "finished"]
 
 
 def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None:
@@ -420,23 +499,10 @@ def test_runs_are_in_one_place_for_one_table_and_for_all(tmp_path: Path) -> None
             ReproduceOptions, "reproduce", [what, "--runs", str(tmp_path), "--results", str(tmp_path)]
         )
         if what != "fig1":
-            found[what] = _tables_study(options, ("table2",), tmp_path).runs
+            found[what] = _tables(options, ("table2",), tmp_path).runs
         if what != "table2":
             assert _fig1_study(options).runs == tmp_path / "fig1"
     assert found == dict.fromkeys(("table2", "all"), tmp_path / "tables")
-
-
-def test_a_diverged_teacher_is_reported_and_does_not_stop_other_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    teacher = tmp_path / "runs" / "tables" / "maxout-fast" / "seed-0"
-    teacher.mkdir(parents=True)
-    (teacher / "summary.json").write_text('{"status": "diverged"}')
-    arguments = ["--quick", "--only", "fitnet-a-hints", "--jobs", "1", "--results", str(tmp_path)]
-    assert main(["reproduce", "table2", *arguments]) == 0
-    said = capsys.readouterr().out
-    assert "rows with hints wait for maxout, which diverged" in said
-    assert (tmp_path / "results.md").exists()
 
 
 @pytest.mark.slow
@@ -450,6 +516,9 @@ def test_a_seed_stopped_after_its_last_epoch_gets_its_status_the_next_time(
     file.write_text(file.read_text().replace('"status": "trained"', '"status": "training"'))
     assert main([*arguments, "--epochs", "1"]) == 0
     assert json.loads(file.read_text())["seeds"] == trained
+    shutil.rmtree(tmp_path / "runs")
+    assert main(arguments) == 0
+    assert not (tmp_path / "runs").exists()  # the results are complete
     assert "nothing left" in capsys.readouterr().out
 
 
@@ -459,34 +528,6 @@ def test_the_hints_layers_have_shapes_that_fit() -> None:
         student, teacher = create_model(config.model.name), create_model("maxout")
         regressor = _make_regressor(student, teacher, config.distill)
         assert regressor.weight.shape == (192, maps, 2, 2)
-
-
-TENTH = EpochMetrics(10, 0.1, loss=1.5, accuracy=0.5, test_loss=1.4, test_accuracy=0.5, seconds=600)
-
-
-@pytest.fixture
-def begun(tmp_path: Path) -> Tables:
-    """Ten of forty epochs, each of a minute."""
-    made_up(tmp_path, "highway-a", [curve([0.5] * 10, seconds=60)])
-    ran(tmp_path, "highway-a", 10)
-    return Tables((NAMED["highway-a"],), "fast", tmp_path, tmp_path / "runs")
-
-
-def test_a_line_for_every_epoch_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    TablesLines(begun).epoch(begun.schedule.tasks()[0], TENTH)
-    said = capsys.readouterr().out
-    assert said.startswith("highway-a seed 0  epoch 10/40")
-    assert said.endswith("; 30 min left\n")
-
-
-def test_the_bar_counts_epochs_and_says_the_time_left(begun: Tables, capsys: pytest.CaptureFixture[str]) -> None:
-    bar = TablesBar(begun)
-    ran(begun.results, "highway-a", 20)
-    bar.epoch(begun.schedule.tasks()[0], TENTH)
-    bar.close()
-    (shown,) = bar.progress.tasks
-    assert (shown.completed, shown.total, shown.fields["left"]) == (1, 30, "20 min left")
-    assert "highway-a seed 0  epoch 10/40" in capsys.readouterr().out
 
 
 _WORDS = {

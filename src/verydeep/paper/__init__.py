@@ -11,7 +11,6 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.paper._demo import demo_configs as demo_configs, demo_data as demo_data, verdict as verdict
-    from verydeep.paper._jobs import Job as Job, Outcome as Outcome, train_jobs as train_jobs
     from verydeep.paper._recipes import Recipe as Recipe, read_recipe
     from verydeep.paper._results_page import (
         page_path as page_path,
@@ -75,8 +74,8 @@ if TYPE_CHECKING:
         TableRow,
         selected_rows as selected_rows,
     )
-    from verydeep.paper.tables._study import Tables as Tables
-    from verydeep.paper.tables._training_order import Schedule as Schedule, TableTask as TableTask
+    from verydeep.paper.tables._study import StudyOptions as StudyOptions, Tables as Tables
+    from verydeep.paper.tables._time_left import time_left as time_left
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

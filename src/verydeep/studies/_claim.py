@@ -71,7 +71,7 @@ def claim_training(
         study: The study.
         worker: The name of the worker.
         is_here: Whether a training's run is on this machine.
-        only: The names of the groups to train; by default, all.
+        only: The names of groups or single trainings to train; by default, all.
         avoid: The names of trainings that this worker cannot train.
         patient: Leave trainings that were begun on other machines to their workers, which have the checkpoints.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +43,13 @@ def start_study(
     artifacts: str | Path | ArtifactStore | None = None,
     heartbeat: int = HEARTBEAT,
     breadth_first: bool = False,
+    restart_changed: bool = False,
+    add_seeds: bool = False,
 ) -> Study:
     """Create a study, or open an existing one and give it these groups.
 
-    Groups that the study already has get the new number of trainings and epochs; their other settings must be the same.
+    Groups that the study already has get the new number of trainings and epochs; their other settings must be the same,
+    unless `restart_changed` is given.
 
     Args:
         folder: Where the runs go; on a server, the study keeps the name that this folder has now.
@@ -56,6 +60,9 @@ def start_study(
         artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
         heartbeat: Seconds between the heartbeats that workers send to a server.
         breadth_first: Whether the first trainings of all groups come before the second ones.
+        restart_changed: Whether groups of other settings, or of another number of epochs, start from the beginning;
+            their old runs must be gone.
+        add_seeds: Whether groups keep the seeds that they had before; choose among them with `only` of `run_study`.
 
     Raises:
         UserError: The folder or the storage holds something else, or groups of other settings.
@@ -87,9 +94,12 @@ def start_study(
             created.set_user_attr("breadth_first", breadth_first)
             created.set_user_attr("metric", metric)
         study = Study(name, folder, store, _open_artifacts(artifacts, created))
-        _check_same_settings(study, groups, metric)
-        for group in groups:
-            study.set_group(group)
+        with store.claiming():
+            _check_same_settings(study, groups, metric, restart_changed)
+            before = {group.name: group.seeds or () for group in study.groups if add_seeds}
+            for group in groups:
+                seeds = group.seeds and tuple(sorted({*before.get(group.name, ()), *group.seeds}))
+                study.set_group(replace(group, seeds=seeds) if add_seeds else group)
     _write_study_json(folder, name, storage)
     return study
 
@@ -171,13 +181,19 @@ def _study_name(folder: Path, known: dict[str, Any] | None, store: Store) -> str
     return names[0] if len(names) == 1 else folder.resolve().name  # the journal of an earlier version, or a new study
 
 
-def _check_same_settings(study: Study, groups: Sequence[Group], metric: str) -> None:
+def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, restart_changed: bool) -> None:
     known = {group.name: group for group in study.groups}
-    changed = [name for group in groups if group.name in known for name in changed_settings(known[group.name], group)]
-    changed += ["metric"] if metric != study.metric else []
+    changed = ["metric"] if metric != study.metric else []
+    for group in groups:
+        before = known.get(group.name, group)
+        names = changed_settings(before, group)
+        if not restart_changed:
+            changed += names
+        elif names or before.config.epochs != group.config.epochs:  # which the schedule depends on
+            study.forget({*before.training_names, *group.training_names})
     if changed:
-        names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
-        raise UserError(f"study '{study.name}' was started with other settings ({names}); choose another folder")
+        listed = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
+        raise UserError(f"study '{study.name}' was started with other settings ({listed}); choose another folder")
 
 
 def _refuse_other_folders(folder: Path, groups: Sequence[Group]) -> None:
@@ -185,10 +201,15 @@ def _refuse_other_folders(folder: Path, groups: Sequence[Group]) -> None:
         raise UserError(f"{folder} is a file, and a study needs a folder")
     if folder.is_dir() and not (folder / "study.json").exists():
         ours = _OURS | {name.partition("/")[0] for group in groups for name in group.training_names}
-        names = (path.name for path in folder.iterdir() if not path.name.startswith("."))
-        others = [name for name in names if name not in ours and not name.endswith((".lock", ".log"))]
+        paths = (path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in ours)
+        others = [path.name for path in paths if path.suffix not in (".lock", ".log") and not _is_group(path)]
         if others:
             raise UserError(f"{folder} exists and is not a study (it contains {others[0]}); choose another folder")
+
+
+def _is_group(path: Path) -> bool:
+    """Whether a folder holds runs, as earlier versions trained them without a study."""
+    return any(path.glob("*/config.json"))
 
 
 def _write_study_json(folder: Path, name: str, storage: str | None) -> None:

@@ -47,7 +47,7 @@ def run_study(
         jobs: The number of workers; by default one per core, or a single one on a GPU. With 0, this process only
             waits for workers elsewhere.
         budget: When to stop; by default, when everything is trained.
-        only: The names of the groups to train; by default, all.
+        only: The names of groups or single trainings to train; by default, all.
         root: Folder of the known datasets.
         tensorboard: Write TensorBoard events for every run.
         progress: True shows a table that updates itself in a terminal or a notebook, and nothing elsewhere; False and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,24 +109,24 @@ class Study:
     def attempts(self) -> dict[str, Attempts]:
         """The attempts at every training that has any, by its name."""
         found: dict[str, list[FrozenTrial]] = {}
+        retried, forgotten = self._last_attempts("retried", "forgotten")
         for trial in self.optuna.get_trials(deepcopy=False):
-            if (name := training_of(trial)) is not None:
+            name = training_of(trial)
+            if name is not None and trial.number > forgotten.get(name, -1):
                 found.setdefault(name, []).append(trial)
-        retried = self._retried()
         return {name: Attempts(trials, self.maximise, retried.get(name, -1)) for name, trials in found.items()}
 
     def tasks(self, only: Collection[str] | None = None) -> list[Task]:
         """What is to be done, in the order of the groups.
 
         Args:
-            only: The names of groups; their teachers are included. By default, all.
+            only: The names of groups or of single trainings; their teachers are included. By default, all.
         """
-        groups = self.groups
-        tasks = make_tasks(groups, self.attempts(), self.maximise)
+        tasks = make_tasks(self.groups, self.attempts(), self.maximise)
         if only is None:
             return tasks
-        teachers = {group.after for group in groups if group.name in only}
-        return [task for task in tasks if task.group.name in only or task.name in teachers]
+        chosen = {task.name: task.group.after for task in tasks if task.group.name in only or task.name in only}
+        return [task for task in tasks if task.name in chosen or task.name in chosen.values()]
 
     def unfinished(self, only: Collection[str] | None = None) -> int:
         """The number of trainings that are still to be trained."""
@@ -136,7 +136,7 @@ class Study:
         """Every training with its result so far, in the order of the groups.
 
         Args:
-            only: The names of groups; by default, all.
+            only: The names of groups or of single trainings; by default, all.
         """
         return [make_record(task, self.metric, self.maximise) for task in self.tasks(only)]
 
@@ -181,10 +181,18 @@ class Study:
         failed = {task.name: task.attempts for task in self.tasks(only) if task.attempts.status == "failed"}
         numbers = {name: tried.ended.number for name, tried in failed.items() if tried.ended is not None}
         if numbers:
-            self.optuna.set_user_attr("retried", json.dumps(self._retried() | numbers))
+            self.optuna.set_user_attr("retried", json.dumps(self._last_attempts("retried")[0] | numbers))
 
-    def _retried(self) -> dict[str, int]:
-        return dict(json.loads(self.optuna.user_attrs.get("retried", "{}")))
+    def forget(self, trainings: Iterable[str]) -> None:
+        """Forget the attempts at some trainings, which then start from the beginning."""
+        last = max((trial.number for trial in self.optuna.get_trials(deepcopy=False)), default=-1)
+        (forgotten,) = self._last_attempts("forgotten")
+        self.optuna.set_user_attr("forgotten", json.dumps(forgotten | dict.fromkeys(trainings, last)))
+
+    def _last_attempts(self, *attributes: str) -> list[dict[str, int]]:
+        """For some trainings, the number of the last attempt that does not count any more, by attribute."""
+        known = self.optuna.user_attrs
+        return [json.loads(known.get(attribute, "{}")) for attribute in attributes]
 
 
 def training_of(trial: FrozenTrial) -> str | None:

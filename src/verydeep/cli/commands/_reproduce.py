@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from verydeep.cli._options import DataRoot, option, positional, read_options
 from verydeep.cli._status import load_torch
+from verydeep.cli._study_options import ArtifactFolder, Heartbeat, Storage, check_study_options, storage_address
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verydeep.paper import Fig1, TableResult, Tables
+    from verydeep.paper import Fig1, StudyOptions, TableResult, Tables
     from verydeep.report import TableCurves
     from verydeep.training import Interrupt
 
@@ -62,7 +63,7 @@ class ReproduceOptions:
     minutes: Annotated[float | None, option("N")] = None
     """Stop after N minutes; 0 trains nothing and shows the results so far."""
     jobs: Annotated[int, option("N")] = 2
-    """The number of processes; on a GPU, tables use one."""
+    """The number of workers on this machine; on a GPU, tables use one. With 0, wait for workers elsewhere."""
     threads: Annotated[int, option("N")] = 1
     """Tables: the number of CPU threads per process."""
     strict: bool = False
@@ -74,6 +75,9 @@ class ReproduceOptions:
     results/fig1 or runs/fig1-quick."""
     runs: Annotated[Path | None, option("FOLDER")] = None
     """The folder for unfinished runs; by default, runs."""
+    storage: Storage = None
+    artifacts: ArtifactFolder = None
+    heartbeat: Heartbeat = 15
     root: DataRoot = None
 
 
@@ -91,7 +95,7 @@ def main(arguments: list[str]) -> int:
     with interruptible() as interrupt:
         if options.what != "fig1":
             tables = _TABLES if options.what == "all" else (options.what,)
-            _reproduce_tables(options, tables, interrupt, _seconds(options))
+            _reproduce_tables(options, tables, _seconds(options))
         if options.what in ("fig1", "all") and not interrupt.requested:
             _reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
@@ -107,7 +111,8 @@ def _seconds(options: ReproduceOptions, spent: float = 0.0) -> float | None:
 def _check(options: ReproduceOptions) -> None:
     if options.what not in _WHAT:
         raise unknown("table or figure", options.what, _WHAT)
-    for name in ("jobs", "threads", "epochs"):
+    check_study_options(options.jobs, options.heartbeat)
+    for name in ("threads", "epochs"):
         if (value := getattr(options, name)) is not None and value < 1:
             raise UserError(f"--{name} must be at least 1, got {value}")
     if options.minutes is not None and not options.minutes >= 0:
@@ -180,52 +185,51 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
         print(f"everything measured so far: {write_page(study.results.parent, quick)}")
 
 
-def _reproduce_tables(
-    options: ReproduceOptions, tables: tuple[str, ...], interrupt: Interrupt, seconds: float | None
-) -> None:
+def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds: float | None) -> None:
     """Train for the given time, then write and print all results so far."""
-    from verydeep.cli.views._reproduce import make_tables_view
-    from verydeep.paper import TEACHER
+    from verydeep.studies import make_study_progress
 
     results = options.results or Path("runs/quick" if options.quick else "results")
-    study = _tables_study(options, tables, results)
-    if seconds != 0:
-        view = make_tables_view(study)
-        try:
-            study.train(options.root, interrupt, seconds, view.epoch)
-        finally:
-            view.close()
-        teaching = set(map(study.schedule.teacher_status, study.waiting))
-        if "diverged" in teaching:
-            print(
-                f"rows with hints wait for {TEACHER.name}, which diverged; rename or delete its run to train it again"
-            )
-        elif "training" in teaching and options.epochs is not None:
-            print(f"rows with hints wait for {TEACHER.name}; train it to its end, without --epochs")
-    _write_tables(study, tables, results)
-    for row in study.schedule.refused:
-        print(f"skipped: {study.schedule.results[row].refusal}")
+    tables, study = _tables(options, names, results), _tables_study(options)
+    if seconds == 0:
+        tables.collect(study)
+    else:
+        skipped = tables.train(study, options.root, seconds, make_study_progress(quiet=False))
+        for name, reason in skipped.items():
+            paused = reason.endswith("is paused") and options.epochs is not None
+            print(f"{name} {reason}{'; train it to its end, without --epochs' if paused else ''}")
+    _write_tables(tables, names, results, study.jobs)
+    for row in tables.refused:
+        print(f"skipped: {tables.found[row].refusal}")
 
 
 def _only(options: ReproduceOptions) -> str | None:
     return ",".join(options.only) or None
 
 
-def _tables_study(options: ReproduceOptions, tables: tuple[str, ...], results: Path) -> Tables:
+def _tables(options: ReproduceOptions, names: tuple[str, ...], results: Path) -> Tables:
     from verydeep.paper import Tables, selected_rows
 
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))
     return Tables(
-        selected_rows(tables, _only(options)),
+        selected_rows(names, _only(options)),
         options.recipe,
         results / "tables",
         runs / "tables",
         read_seeds(options.seeds),
         options.epochs,
-        options.jobs,
         options.threads,
         options.quick,
     )
+
+
+def _tables_study(options: ReproduceOptions) -> StudyOptions:
+    import torch
+
+    from verydeep.paper import StudyOptions
+
+    jobs = min(options.jobs, 1) if torch.cuda.is_available() else options.jobs
+    return StudyOptions(jobs, storage_address(options.storage), options.artifacts, options.heartbeat)
 
 
 def read_seeds(text: str | None) -> tuple[int, ...] | None:
@@ -245,23 +249,23 @@ def read_seeds(text: str | None) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(numbers))
 
 
-def _write_tables(study: Tables, tables: Sequence[str], results: Path) -> None:
+def _write_tables(tables: Tables, names: Sequence[str], results: Path, jobs: int) -> None:
     """Write the curves and the page of all tables, and print the selected tables."""
     from verydeep.cli._console import print_markdown
-    from verydeep.paper import TABLES, log_lines, read_results, table_lines, write_page
+    from verydeep.paper import TABLES, log_lines, read_results, table_lines, time_left, write_page
     from verydeep.report import plot_tables
 
-    found = read_results(study.results)
+    found = read_results(tables.results)
     for suffix in ("png", "svg") if found else ():
         panels = [(title.partition(":")[0], table_panel(table, found)) for table, title in TABLES.items()]
-        plot_tables(panels, study.results / f"curves.{suffix}")
-    for table in tables:
+        plot_tables(panels, tables.results / f"curves.{suffix}")
+    for table in names:
         print(TABLES[table])
         print_markdown(table_lines(table, found), _EXPENDABLE)
         if table != "table2":
             print("The authors' log next to ours")
             print_markdown(log_lines(found, table))
-    print(f"{study.time_left()}; everything measured so far: {write_page(results, study.quick)}")
+    print(f"{time_left(tables, jobs)}; everything measured so far: {write_page(results, tables.quick)}")
 
 
 def table_panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:

@@ -1,6 +1,7 @@
 """The results of the tables on disk: one JSON file per row and recipe, rewritten after every epoch."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,20 +96,27 @@ class TableResult:
             raise UserError(self.refusal)
         self.config = shared(config)
 
-    def epoch(self, seed: int, metrics: EpochMetrics, environment: dict[str, Any]) -> None:
-        """Record an epoch, unless it is already there: a run whose folder was lost trains its epochs again."""
-        curve = self.curves.get(seed, SeedCurve("training", (), environment))
-        if metrics.epoch == len(curve.metrics) + 1:
-            self.curves[seed] = replace(curve, metrics=(*curve.metrics, metrics), environment=environment)
-            self.write()
+    def add(self, seed: int, metrics: Sequence[EpochMetrics], environment: dict[str, Any], status: str = "") -> bool:
+        """Add the epochs that a seed lacks, and how it ended; return whether anything was new.
 
-    def end(self, seed: int, diverged: bool) -> None:
-        """Record that a seed has nothing left to train."""
+        Epochs that are already there stay: a run whose folder was lost trains them again.
+
+        Args:
+            seed: The seed.
+            metrics: The metrics of all its epochs so far.
+            environment: Versions and machine of the last one.
+            status: How the training ended in its study, if it did.
+        """
         assert self.config is not None
-        curve = self.curves[seed]
-        if diverged or len(curve.metrics) >= self.config.epochs:
-            self.curves[seed] = replace(curve, status="diverged" if diverged else "trained")
-            self.write()
+        before = curve = self.curves.get(seed, SeedCurve("training", (), environment))
+        if new := tuple(metrics[len(curve.metrics) :]):
+            curve = replace(curve, metrics=(*curve.metrics, *new), environment=environment)
+        trained = status in ("finished", "stopped early") and len(curve.metrics) >= self.config.epochs
+        if curve.status == "training" and (trained or status == "diverged"):
+            curve = replace(curve, status="trained" if trained else "diverged")
+        if curve is not before:
+            self.curves[seed] = curve
+        return curve is not before
 
     def epochs_left(self, seed: int, epochs: int) -> int:
         """Number of epochs that a seed still needs to reach `epochs`."""

@@ -1,29 +1,34 @@
 """How long the rest of the tables takes, from the epochs measured so far."""
 
+from __future__ import annotations
+
 from functools import cache
 from statistics import median
+from typing import TYPE_CHECKING
 
 import torch
 
 from verydeep.models import create_model, multiply_adds
 from verydeep.paper._duration import format_duration
-from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TEACHER, TableRow
-from verydeep.paper.tables._training_order import Schedule
-from verydeep.training import ModelConfig
+
+if TYPE_CHECKING:
+    from verydeep.paper.tables._results import TableResult
+    from verydeep.paper.tables._study import Tables
+    from verydeep.training import ModelConfig
 
 
-def time_left(schedule: Schedule, workers: int) -> str:
+def time_left(tables: Tables, jobs: int) -> str:
     """The time that the rest takes, in words; a network without epochs is estimated from its multiply-adds."""
-    until = "" if schedule.epochs is None else f" up to epoch {schedule.epochs}"
-    known = {row: seconds for row, result in schedule.results.items() if (seconds := epoch_seconds(result))}
-    tasks = schedule.tasks()
-    if tasks and not known:
+    until = "" if tables.epochs is None else f" up to epoch {tables.epochs}"
+    known = {row: seconds for row, result in tables.found.items() if (seconds := epoch_seconds(result))}
+    missing = tables.missing()
+    if missing and not known:
         return "no epoch trained yet"
-    each = median(seconds / _row_multiply_adds(schedule, row) for row, seconds in known.items()) if known else 0.0
-    cost = {row: known.get(row, each * _row_multiply_adds(schedule, row)) for row in schedule.configs}
-    total = sum(schedule.epochs_missing(task) * cost[task.row] for task in tasks)
-    return f"{format_duration(total / max(1, min(workers, len(tasks))))} left{until}"
+    each = median(seconds / _row_multiply_adds(tables, row) for row, seconds in known.items()) if known else 0.0
+    cost = {row: known.get(row, each * _row_multiply_adds(tables, row)) for row in tables.configs}
+    total = sum(tables.epochs_left(row, seed) * cost[row] for row, seed in missing)
+    return f"{format_duration(total / max(1, min(jobs, len(missing))))} left{until}"
 
 
 def epoch_seconds(result: TableResult) -> float | None:
@@ -37,11 +42,10 @@ def epoch_seconds(result: TableResult) -> float | None:
     return median(times) if times else None
 
 
-def _row_multiply_adds(schedule: Schedule, row: TableRow) -> float:
+def _row_multiply_adds(tables: Tables, row: TableRow) -> float:
     """Multiply-adds per sample; those of a teacher, which only runs forward, count a third."""
-    config = schedule.configs[row]
-    teacher = _multiply_adds(schedule.configs[TEACHER].model) / 3 if config.distill.teacher is not None else 0
-    return _multiply_adds(config.model) + teacher
+    teacher = _multiply_adds(tables.configs[TEACHER].model) / 3 if tables.has_teacher(row) else 0
+    return _multiply_adds(tables.configs[row].model) + teacher
 
 
 @cache

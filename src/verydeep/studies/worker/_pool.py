@@ -28,7 +28,7 @@ class PoolOptions:
     Attributes:
         root: Folder of the known datasets.
         budget: When they stop.
-        only: The names of the groups to train; None for all.
+        only: The names of groups or single trainings to train; None for all.
         tensorboard: Whether they write TensorBoard events.
     """
 

@@ -68,7 +68,7 @@ def work(
         study: The study; runs go to its folder.
         root: Folder of the known datasets.
         budget: When to stop, unless everything is trained before.
-        only: The names of the groups to train; by default, all.
+        only: The names of groups or single trainings to train; by default, all.
         tensorboard: Write TensorBoard events for every run.
         report: Called with one line for every training that ends, such as `print`.
         send: Called with a message about every epoch and, a few times per second, the current step.
