@@ -8,7 +8,8 @@ from verydeep.cli import main
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [(["fig9"], "unknown table or figure"), (["fig1", "--only", "highway-51"], "did you mean 'highway-50'?"),
-     (["fig1", "--jobs", "0"], "--jobs must be at least 1"),
+     (["fig1", "--jobs", "-1"], "--jobs must be 0 or more"),
+     (["table1", "--heartbeat", "0"], "--heartbeat must be at least 1"),
      (["tabel1"], "did you mean 'table1'?"), (["table2", "--only", "highway-d"], "unknown row of table2"),
      (["table1", "--strict"], "--strict does not apply to table1"),
      (["fig1", "--seeds", "2"], "--seeds does not apply to fig1"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from verydeep.cli._options import DataRoot, option, positional, read_options
 from verydeep.cli._status import load_torch
+from verydeep.cli._study_options import ArtifactFolder, Heartbeat, Storage, check_study_options
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
 
@@ -62,7 +63,7 @@ class ReproduceOptions:
     minutes: Annotated[float | None, option("N")] = None
     """Stop after N minutes; 0 trains nothing and shows the results so far."""
     jobs: Annotated[int, option("N")] = 2
-    """The number of processes; on a GPU, tables use one."""
+    """The number of workers on this machine; on a GPU, tables use one. With 0, wait for workers elsewhere."""
     threads: Annotated[int, option("N")] = 1
     """Tables: the number of CPU threads per process."""
     strict: bool = False
@@ -74,6 +75,9 @@ class ReproduceOptions:
     results/fig1 or runs/fig1-quick."""
     runs: Annotated[Path | None, option("FOLDER")] = None
     """The folder for unfinished runs; by default, runs."""
+    storage: Storage = None
+    artifacts: ArtifactFolder = None
+    heartbeat: Heartbeat = 15
     root: DataRoot = None
 
 
@@ -107,7 +111,8 @@ def _seconds(options: ReproduceOptions, spent: float = 0.0) -> float | None:
 def _check(options: ReproduceOptions) -> None:
     if options.what not in _WHAT:
         raise unknown("table or figure", options.what, _WHAT)
-    for name in ("jobs", "threads", "epochs"):
+    check_study_options(options.jobs, options.heartbeat)
+    for name in ("threads", "epochs"):
         if (value := getattr(options, name)) is not None and value < 1:
             raise UserError(f"--{name} must be at least 1, got {value}")
     if options.minutes is not None and not options.minutes >= 0:
