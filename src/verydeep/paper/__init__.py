@@ -27,10 +27,8 @@ if TYPE_CHECKING:
         recommended_gate_bias as recommended_gate_bias,
     )
     from verydeep.paper.fig1._halving import (
-        Fig1Task as Fig1Task,
         eliminated as eliminated,
         epochs_left as epochs_left,
-        open_tasks as open_tasks,
         participants as participants,
     )
     from verydeep.paper.fig1._influence import Influence as Influence, influences as influences
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
         NETWORKS as NETWORKS,
         QUICK as QUICK,
         Fig1Network as Fig1Network,
-        HalvingStage as HalvingStage,
         Protocol as Protocol,
         selected_networks as selected_networks,
         settings_of as settings_of,
