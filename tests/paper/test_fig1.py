@@ -3,12 +3,14 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from verydeep.cli import main
+from verydeep.errors import UserError
 from verydeep.paper import (
     HALVING,
     NETWORKS,
@@ -33,8 +35,8 @@ from verydeep.paper import (
     settings_of,
     without_halving,
 )
-from verydeep.studies import Stages, StudyProgress, open_study
-from verydeep.studies._claim import claim_training, report_epoch
+from verydeep.studies import Stages, Study, StudyProgress, TrainingRecord, open_study
+from verydeep.studies._claim import claim_training, finish_training, report_epoch
 from verydeep.training import EpochMetrics, Run
 
 RESULTS = Path(__file__).parents[2] / "results" / "fig1"
@@ -195,6 +197,25 @@ def test_a_trial_that_has_passed_the_end_of_a_stage_is_recorded(tmp_path: Path) 
         report_epoch(study, claim, line)
     fig1.collect()
     assert fig1.found["highway-10"].trials[0].train_loss == (0.5,)
+
+
+def test_a_failed_trial_is_not_recorded_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed: list[str] = []
+
+    def all_die(study: Study, *, on_end: Callable[[TrainingRecord], None], **_: object) -> str:
+        claim = claim_training(study, "worker", only=["highway-10"])
+        assert claim is not None
+        claimed.append(claim.name)
+        finish_training(study, claim, {"status": "failed", "reason": "3 workers died", "epochs": 0}, [])
+        on_end(study.records(["highway-10"])[0])
+        return "interrupted"
+
+    monkeypatch.setattr("verydeep.paper.fig1._study.run_study", all_die)
+    for _ in range(2):
+        with pytest.raises(UserError, match="highway-10/0000 failed: 3 workers died; the same command tries again"):
+            Fig1(QUICK, (HIGHWAY,), tmp_path, tmp_path / "runs").train(None, None, StudyProgress())
+    assert claimed == ["highway-10/0000"] * 2
+    assert Fig1Results(tmp_path, HIGHWAY, QUICK).trials == {}
 
 
 def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:

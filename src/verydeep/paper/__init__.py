@@ -1,7 +1,7 @@
 """The paper's experiments: the demo, Figure 1 and Tables 1 to 3, each with its own trainings and pages.
 
-Experiments take folders for runs and results, train whatever the results lack (`Fig1.train`, `Tables.train`,
-`train_side_by_side`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
+Experiments are studies. They take folders for runs and results, train whatever the results lack (`Fig1.train`,
+`Tables.train`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
 commands print and draw, and the Markdown pages `fig1_page` and `write_page`.
 """
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         results_page as results_page,
         write_page as write_page,
     )
-    from verydeep.paper._side_by_side import Epoch as Epoch, Step as Step, train_side_by_side as train_side_by_side
     from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, claims as claims
     from verydeep.paper.fig1._gate_bias import (
         OpenLayers as OpenLayers,
