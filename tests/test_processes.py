@@ -1,23 +1,35 @@
-"""No process of ours imports from the directory it is started in."""
+"""No process of ours imports from the directory it is started in, and none outlives its parent."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
+import verydeep
 from verydeep.bench import BenchTask
 from verydeep.bench._run import _process
 from verydeep.data import DataConfig
-from verydeep.paper._jobs import _Worker
-from verydeep.paper._side_by_side import _start
-from verydeep.processes import python_command
-from verydeep.search.worker._pool import WorkerProcess
-from verydeep.training import TrainConfig
-from verydeep.training.seeds._train_seeds import SeedProcess
+from verydeep.processes import ChildProcess, python_command
+from verydeep.studies import Group, open_study, start_study
+from verydeep.training import ModelConfig, Run, TrainConfig
 
-NAMES = ("json", "pickle", "random", "signal", "socket", "struct", "threading")
+NAMES = ("json", "pickle", "queue", "random", "signal", "socket", "struct", "threading")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(verydeep.__file__).parents[1])}
+WORKER, BENCH = "verydeep.studies.worker", "verydeep.bench._child"
+# Starts a child, sends it messages, and passes on what it answers; both write to the same standard error.
+PARENT = """
+import json, os, sys, time
+from verydeep.processes import ChildProcess
+child = ChildProcess("-m", sys.argv[1], environment=os.environ, errors=sys.stderr)
+for message in sys.argv[2:]:
+    child.send(json.loads(message))
+while (answer := child.receive()) is not None:
+    print(json.dumps(answer), flush=True)
+"""
 
 
 @pytest.fixture
@@ -36,62 +48,60 @@ def test_the_planted_modules_would_be_imported(planted: Path) -> None:
     assert planted.read_text() == "random\n"
 
 
-def test_a_python_command_does_not(planted: Path) -> None:
+def test_a_python_command_does_not_import_them(planted: Path) -> None:
     subprocess.run(python_command("-c", f"import {', '.join(NAMES)}"), check=True)
     assert not planted.exists()
 
 
-@pytest.mark.slow
-def test_the_process_of_a_seed_does_not(planted: Path, tmp_path: Path) -> None:
-    process = SeedProcess(tmp_path, 0, None, False)
-    assert "expected a folder made by train_seeds" in process.problem
-    assert not planted.exists()
-
-
-def test_the_worker_of_a_search_does_not(planted: Path, tmp_path: Path) -> None:
-    options: dict[str, object] = dict.fromkeys(("storage", "heartbeat", "root", "seconds", "epochs"))
-    worker = WorkerProcess(tmp_path, 0, options)
-    worker._process.wait()
-    worker.stop()
-    assert "no study here" in worker.problem
-    assert not planted.exists()
-
-
-def test_the_process_of_a_benchmark_does_not(planted: Path, tmp_path: Path) -> None:
+def test_the_process_of_a_benchmark_does_not_import_them(planted: Path, tmp_path: Path) -> None:
     with _process(BenchTask("peak", 1, {}), tmp_path) as ask:
-        assert ask({"task": "peak", "seconds": 0.0})
+        assert ask({"task": "peak", "seconds": 0.0})["threads"] == 1
+        assert ask({"task": "peak", "seconds": 0.01})["gflops"] > 0
     assert not planted.exists()
 
 
 @pytest.mark.slow
-def test_the_process_of_an_experiment_does_not(planted: Path) -> None:
-    worker = _Worker(None)
-    worker.connection.close()
-    worker.process.join()
-    assert worker.process.exitcode == 0
-    assert not planted.exists()
+@pytest.mark.parametrize("module", [WORKER, BENCH])
+def test_a_child_that_is_told_nothing_ends(module: str) -> None:
+    with TemporaryFile() as errors:
+        child = ChildProcess("-m", module, environment=ENVIRONMENT, errors=errors)
+        child.stop()
+        child.wait()
+        errors.seek(0)
+        assert (child.code, errors.read()) == (0, b"")
+
+
+def killed_parent(module: str, *messages: str, until: str) -> str:
+    """Kill the parent of a child once the child has sent a message; return what both printed, when both have ended."""
+    command = python_command("-c", PARENT, module, *messages)
+    with subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        assert any(until in line for line in parent.stdout), parent.stderr.read()
+        parent.send_signal(signal.SIGKILL)
+        return parent.stderr.read()  # ends when the last process that holds it has ended
 
 
 @pytest.mark.slow
-def test_the_processes_of_the_demo_do_not(planted: Path, tmp_path: Path) -> None:
-    process, connection = _start("plain", TrainConfig(DataConfig("nothing")), tmp_path / "run", None)
-    assert "nothing" in connection.recv()
-    process.join()
-    assert not planted.exists()
+def test_a_measuring_process_ends_at_once_when_its_parent_is_killed() -> None:
+    tasks = ('{"threads": 1, "cores": [0]}', '{"task": "peak", "seconds": 0}', '{"task": "peak", "seconds": 1e6}')
+    assert killed_parent(BENCH, *tasks, until="gflops") == ""
 
 
-def test_a_spawned_process_and_the_resource_tracker_do_not(planted: Path, tmp_path: Path) -> None:
-    (tmp_path / "program").mkdir()
-    program = tmp_path / "program" / "program.py"
-    program.write_text(
-        "import os\n"
-        "from verydeep.processes import spawn\n"
-        "if __name__ == '__main__':\n"
-        "    spawn(print, 'spawned').join()\n"
-        "    print(os.environ.get('PYTHONSAFEPATH'))\n"
+@pytest.mark.slow
+def test_a_worker_imports_nothing_from_here_and_saves_when_its_parent_is_killed(planted: Path, tmp_path: Path) -> None:
+    config = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1_000_000)
+    study = start_study(tmp_path / "study", [Group("long", config)])
+    options = (
+        f'{{"folder": "{study.folder}", "store": {{"storage": null}}, "artifacts": null, "root": null, '
+        '"seconds": null, "epochs": null, "only": null, "tensorboard": false}'
     )
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    command = [sys.executable, str(program)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=variables)
-    assert done.stdout == "spawned\nNone\n"
+    killed_parent(WORKER, options, until='"epoch"')
     assert not planted.exists()
+    (record,) = open_study(study.folder).records()
+    run = Run.load(study.run_path("long"))
+    assert record.status == "waiting"  # released, so that another worker continues it at once
+    assert record.epochs == len(run.metrics) >= 1
+    assert "interrupted" in (run.path / "events.log").read_text()

@@ -18,10 +18,11 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _MOST_READ = 1 << 20  # bytes
 
@@ -101,20 +102,45 @@ class ChildProcess:
 
 def first_message() -> dict[str, Any]:
     """In a child: read the first message, and not a byte more, because `stop_when_input_closes` waits for the rest."""
+    line = _read_line()
+    if not line:  # the parent has gone before it said anything
+        sys.exit(0)
+    return dict(json.loads(line))
+
+
+def messages() -> Iterator[dict[str, Any]]:
+    """In a child that has nothing to save: read all messages; the process ends at once when the parent has gone."""
+    lines = SimpleQueue[bytes]()
+
+    def read() -> None:
+        while line := _read_line():
+            lines.put(line)
+        os._exit(0)  # even in the middle of its work
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield dict(json.loads(lines.get()))
+
+
+def _read_line() -> bytes:
+    """The next line of standard input, unbuffered, because a lock on sys.stdin would block the interpreter's exit.
+
+    It is empty when the parent has closed it.
+    """
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(sys.stdin.fileno(), 1)
-        if not byte:  # the parent has gone before it said anything
-            sys.exit(0)
+        if not byte:
+            return b""
         line += byte
-    return dict(json.loads(line))
+    return line
 
 
 def stop_when_input_closes() -> None:
     """In a child: press Ctrl-C, as it were, when the parent closes this process's standard input or dies."""
 
     def wait() -> None:
-        os.read(sys.stdin.fileno(), 1)  # unbuffered, because a lock on sys.stdin would block the interpreter's exit
+        _read_line()
         signal.raise_signal(signal.SIGINT)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from verydeep.bench import (
     BenchTask,
     Case,
-    _child,
+    _measurements,
     _run,
     bench_cases,
     bench_page,
@@ -67,10 +67,10 @@ def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, 
 
 
 def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_child, "find_spec", lambda name: None)
+    monkeypatch.setattr(_measurements, "find_spec", lambda name: None)
     losses = iter([[1.0, 2.0], [1.0, 2.1]])
-    monkeypatch.setattr(_child, "_losses", lambda *_: next(losses))
-    result = _child.compare(**task(TINY[0]))
+    monkeypatch.setattr(_measurements, "_losses", lambda *_: next(losses))
+    result = _measurements.compare(**task(TINY[0]))
     assert result["refused"].startswith("ours: the loss differs from eager PyTorch's")
     assert "times" not in result
     assert result["missing"]["jax"] == "jax is not installed"
@@ -79,11 +79,11 @@ def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: p
 
 @pytest.mark.slow
 def test_without_a_compiler_torch_compile_is_reported_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_child, "find_spec", lambda name: None)
+    monkeypatch.setattr(_measurements, "find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    result = _child.compare(**task(TINY[0], compile=True))
+    result = _measurements.compare(**task(TINY[0], compile=True))
     assert result["missing"]["compiled"] == "torch.compile needs a C++ compiler"
-    deep = _child.compare(**task(replace(TINY[0], depth=101), compile=True))
+    deep = _measurements.compare(**task(replace(TINY[0], depth=101), compile=True))
     assert "beyond depth 100" in deep["missing"]["compiled"]
 
 

@@ -3,20 +3,22 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from verydeep.cli import main
+from verydeep.errors import UserError
 from verydeep.paper import (
     HALVING,
     NETWORKS,
+    QUICK,
+    Fig1,
     Fig1Network,
     Fig1Results,
-    Fig1Task,
     Fig1Trial,
-    HalvingStage,
     Protocol,
     eliminated,
     epochs_left,
@@ -27,17 +29,18 @@ from verydeep.paper import (
     loss_ratio,
     mean_curves,
     open_layers,
-    open_tasks,
     participants,
     recommended_gate_bias,
     selected_networks,
     settings_of,
     without_halving,
 )
+from verydeep.studies import Stages, Study, StudyProgress, TrainingRecord, open_study
+from verydeep.studies._claim import claim_training, finish_training, report_epoch
 from verydeep.training import EpochMetrics, Run
 
 RESULTS = Path(__file__).parents[2] / "results" / "fig1"
-SMALL = Protocol((HalvingStage(1, 6), HalvingStage(3, 3), HalvingStage(5, 1)), "digits")
+SMALL = Protocol(Stages(epochs=(1, 3, 5), trainings=(6, 3, 1)), "digits")
 HIGHWAY, PLAIN = Fig1Network("highway", 10), Fig1Network("plain", 10)
 
 
@@ -63,6 +66,32 @@ def test_the_recorded_trials_have_the_settings_that_the_configurations_draw(netw
     assert len(recorded.trials) == HALVING.settings
     for number, recorded_trial in recorded.trials.items():
         assert recorded_trial.settings == settings_of(network, number)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_the_stages_name_the_trials_that_were_trained_that_far(network: Fig1Network) -> None:
+    trials = Fig1Results(RESULTS, network, HALVING).trials
+    for stage, epochs in enumerate(HALVING.stages.epochs):
+        trained = {number for number, each in trials.items() if each.epochs >= epochs or stage == 0}
+        assert set(participants(trials, HALVING, stage) or ()) == trained
+    assert epochs_left(trials, HALVING) == 0
+
+
+@pytest.mark.slow
+def test_recorded_trials_are_not_trained_again_in_a_fresh_clone(tmp_path: Path) -> None:
+    results = {path.name: path.read_bytes() for path in RESULTS.glob("*.jsonl")}
+    for name, content in results.items():
+        (tmp_path / name).write_bytes(content)
+    for _ in range(2):
+        fig1 = Fig1(HALVING, NETWORKS, tmp_path, tmp_path / "runs")
+        study = fig1.start()
+        assert study.unfinished() == 0
+        assert len(study.optuna.get_trials(deepcopy=False)) == 800
+    fig1.train(None, None, StudyProgress())
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.jsonl")} == results
+    strict = Fig1(without_halving(HALVING), NETWORKS, tmp_path, tmp_path / "runs").start()
+    diverged = sum(each.status == "diverged" for found in fig1.found.values() for each in found.trials.values())
+    assert strict.unfinished() == 800 - 80 - diverged
 
 
 def test_the_configurations_say_what_the_last_stage_does() -> None:
@@ -95,8 +124,8 @@ def test_both_families_search_the_same_ranges_and_are_given_the_same_draws() -> 
 
 
 def test_the_protocol_trains_a_hundred_settings_and_the_last_ten_to_a_hundred_epochs() -> None:
-    assert HALVING.stages == (HalvingStage(2, 100), HalvingStage(10, 33), HalvingStage(100, 10))
-    assert without_halving(HALVING).stages == (HalvingStage(100, 100),)
+    assert HALVING.stages == Stages(epochs=(2, 10, 100), trainings=(100, 33, 10))
+    assert without_halving(HALVING).stages == Stages(epochs=(100,), trainings=(100,))
     assert epochs_left({}, HALVING) == 100 * 2 + 33 * 8 + 10 * 90
     assert epochs_left({}, without_halving(HALVING)) == 10_000
 
@@ -125,15 +154,68 @@ def test_a_run_that_diverged_later_counts_by_its_first_epochs(tmp_path: Path) ->
     assert [loss for _, loss in gate_biases([result], 1)[10]] == [0.3, 0.5]
 
 
-def test_tasks_come_stage_by_stage_without_those_done_or_under_way(tmp_path: Path) -> None:
-    both = [filled(tmp_path, HIGHWAY, FIRST), filled(tmp_path, PLAIN, [])]
-    found = list(open_tasks(both, SMALL))
-    assert found == [Fig1Task(HIGHWAY, 5, 1), *(Fig1Task(PLAIN, number, 1) for number in range(6))]
-    assert list(open_tasks(both, SMALL, found[:3])) == found[3:]
-    both[0].trials[5] = trial(5, [2.0])
-    assert [task for task in open_tasks(both, SMALL) if task.network == HIGHWAY] == [
-        Fig1Task(HIGHWAY, n, 3) for n in (1, 4, 3)
-    ]
+def test_the_study_trains_stage_by_stage_what_is_not_recorded(tmp_path: Path) -> None:
+    for each in FIRST:
+        Fig1Results(tmp_path, HIGHWAY, SMALL).add(each.trial, each.status, each.metrics)
+    study = Fig1(SMALL, NETWORKS, tmp_path, tmp_path / "runs").start()
+    tasks = [(task.name, task.goal) for task in study.tasks() if task.state == "ready"]
+    assert [name for name, _ in tasks if name.startswith("highway-10/")] == ["highway-10/0005"]
+    assert (len(tasks), {goal for _, goal in tasks}) == (1 + 7 * 6, {1})
+    study.add_result("highway-10/0005", "paused", trial(5, [2.0]).metrics)
+    promoted = [(task.name, task.goal) for task in study.tasks(["highway-10"]) if task.state == "ready"]
+    assert promoted == [("highway-10/0001", 3), ("highway-10/0003", 3), ("highway-10/0004", 3)]
+    first = claim_training(study, "worker", only=["highway-10", "highway-100"])
+    assert first is not None
+    assert (first.name, first.goal) == ("highway-100/0000", 1)  # an interrupted study covers every network
+    assert first.settings == settings_of(Fig1Network("highway", 100), 0)
+
+
+def test_what_workers_have_trained_meanwhile_is_recorded(tmp_path: Path) -> None:
+    fig1 = Fig1(QUICK, NETWORKS, tmp_path, tmp_path / "runs")
+    study = fig1.start()
+    lines = [EpochMetrics(epoch, train_loss=1 / (3 * epoch), test_accuracy=0.5, seconds=epoch) for epoch in (1, 2, 3)]
+    study.add_result("highway-10/0000", "paused", lines[:1])
+    study.add_result("highway-10/0001", "diverged", [EpochMetrics(1, train_loss=math.inf)])
+    Fig1(QUICK, NETWORKS, tmp_path, tmp_path / "runs").collect()
+    found = Fig1Results(tmp_path, HIGHWAY, QUICK)
+    assert {each.trial: (each.status, each.train_loss) for each in found.trials.values()} == {
+        0: ("trained", (0.33333,)), 1: ("diverged", ())}  # fmt: skip
+    study.add_result("highway-10/0000", "paused", lines[:2])
+    for _ in range(2):
+        fig1.collect()
+        assert [json.loads(line).get("trial") for line in found.file.read_text().splitlines()] == [None, 0, 1, 0]
+    assert fig1.start().attempts()["highway-10/0000"].epochs == 2
+
+
+def test_a_trial_that_has_passed_the_end_of_a_stage_is_recorded(tmp_path: Path) -> None:
+    """It may have been promoted at once, between two looks at the study."""
+    fig1 = Fig1(QUICK, NETWORKS, tmp_path, tmp_path / "runs")
+    study = fig1.start()
+    claim = claim_training(study, "worker", only=["highway-10"])
+    assert claim is not None
+    for line in trial(0, [0.5, 0.4]).metrics:
+        report_epoch(study, claim, line)
+    fig1.collect()
+    assert fig1.found["highway-10"].trials[0].train_loss == (0.5,)
+
+
+def test_a_failed_trial_is_not_recorded_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed: list[str] = []
+
+    def all_die(study: Study, *, on_end: Callable[[TrainingRecord], None], **_: object) -> str:
+        claim = claim_training(study, "worker", only=["highway-10"])
+        assert claim is not None
+        claimed.append(claim.name)
+        finish_training(study, claim, {"status": "failed", "reason": "3 workers died", "epochs": 0}, [])
+        on_end(study.records(["highway-10"])[0])
+        return "interrupted"
+
+    monkeypatch.setattr("verydeep.paper.fig1._study.run_study", all_die)
+    for _ in range(2):
+        with pytest.raises(UserError, match="highway-10/0000 failed: 3 workers died; the same command tries again"):
+            Fig1(QUICK, (HIGHWAY,), tmp_path, tmp_path / "runs").train(None, None, StudyProgress())
+    assert claimed == ["highway-10/0000"] * 2
+    assert Fig1Results(tmp_path, HIGHWAY, QUICK).trials == {}
 
 
 def test_what_is_left_is_counted_in_epochs_and_in_time(tmp_path: Path) -> None:
@@ -249,22 +331,25 @@ def test_the_quick_study_in_pieces_equals_one_at_once(tmp_path: Path, capsys: py
         assert main(["reproduce", "fig1", *options]) == 0
         return capsys.readouterr().out
 
-    whole = reproduce("whole")
-    assert whole.count("training loss") == 4 + 2 + 1
-    assert "nothing left" in whole
+    assert "| highway-10 | 49,660 | 4 of 4 |" in reproduce("whole")
     file = tmp_path / "pieces" / "highway-10.jsonl"
     file.parent.mkdir()
     lines = (tmp_path / "whole" / "highway-10.jsonl").read_text().splitlines(keepends=True)
-    file.write_text("".join(lines[:6]) + lines[6][:20])  # killed in the second stage, runs lost
-    assert reproduce("pieces").count("training loss") == 2 + 1 - 1
-    kept, found = ([json.loads(line) for line in text.splitlines() if '"trial"' in line and line.endswith("}")]
-                   for text in ("".join(lines), file.read_text()))  # fmt: skip
-    curves = [{line["trial"]: line["train_loss"] for line in each} for each in (kept, found)]
-    assert curves[0] == curves[1]
-    finalist = max(kept, key=lambda line: len(line["train_loss"]))
-    run = Run.load(tmp_path / "whole" / "runs" / "highway-10" / f"{finalist['trial']:04}")
-    assert [float(f"{line.train_loss:.5g}") for line in run.metrics] == finalist["train_loss"]
-    assert len(list(run.path.parent.iterdir())) == 1  # the runs of eliminated settings are removed
+    file.write_text("".join(lines[:5]) + lines[5][:20])  # killed in the second stage, runs lost
+    reproduce("pieces")
+    whole, pieces = (Fig1Results(tmp_path / name, HIGHWAY, QUICK).trials for name in ("whole", "pieces"))
+    assert {n: each.train_loss for n, each in whole.items()} == {n: each.train_loss for n, each in pieces.items()}
+    assert sorted(each.epochs for each in whole.values()) == [1, 1, 2, 3]
+    assert epochs_left(whole, QUICK) == 0
+    finalist = max(whole.values(), key=lambda each: each.epochs)
+    for name in ("whole", "pieces"):
+        run = Run.load(tmp_path / name / "runs" / "fig1-quick" / "highway-10" / f"{finalist.trial:04}")
+        assert tuple(float(f"{line.train_loss:.5g}") for line in run.metrics) == finalist.train_loss
+        assert not (run.path / "checkpoint").exists()
+        assert len(list(run.path.parent.iterdir())) == 1  # the runs of eliminated settings are removed
+    attempts = open_study(run.path.parents[1]).attempts()
+    trained = {name: each.trials[-1].user_attrs.get("worker") for name, each in attempts.items()}
+    assert sum(worker is not None for worker in trained.values()) == 2  # only those of the second stage
 
 
 def test_all_networks_are_selected_by_default() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
-    from verydeep.bench._child import matmul_peak as matmul_peak
+    from verydeep.bench._measurements import matmul_peak as matmul_peak
     from verydeep.bench._page import bench_page, bench_table as bench_table
     from verydeep.bench._run import load_results, run_bench
     from verydeep.bench._tasks import (

@@ -1,172 +1,30 @@
-"""The measuring process, which is pinned to as many cores as its tasks have threads."""
+"""The program of a measuring process, which is pinned to as many cores as its tasks have threads.
 
-import copy
+The first message says how many threads to use and on which cores; every other one is answered with a measurement.
+"""
+
 import json
 import os
-import resource
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from importlib.util import find_spec
-from itertools import count
-from typing import Any
 
-import torch
-from torch import Tensor
-
-from verydeep.bench._competitors import (
-    Competitor,
-    CompiledCompetitor,
-    OurCompetitor,
-    TorchCompetitor,
-    naive_network,
-    our_network,
-)
-from verydeep.bench._tasks import Case
-from verydeep.bench._timing import measure
-from verydeep.cpu import cpu_settings
-from verydeep.data import Batches, Split
-from verydeep.errors import UserError
-
-COMPILED_UP_TO = 100  # layers; torch.compile takes many minutes for more
-_CHECKED_STEPS = 3
+from verydeep.processes import messages
 
 
 def main() -> None:
-    """Answer every line of standard input, a message in JSON, with a line of JSON."""
+    """Measure whatever the parent asks for, until it closes standard input."""
     answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print must not mix with the answers
-    with cpu_settings(int(os.environ["OMP_NUM_THREADS"])):
-        for line in sys.stdin:
-            message = json.loads(line)
-            answer = _MEASUREMENTS[message.pop("task")](**message)
+    received = messages()
+    options = next(received)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, options["cores"])  # before libraries start their threads
+    from verydeep.bench._measurements import MEASUREMENTS
+    from verydeep.cpu import cpu_settings
+
+    with cpu_settings(options["threads"]):
+        for message in received:
+            answer = MEASUREMENTS[message.pop("task")](**message)
             print(json.dumps(answer), file=answers, flush=True)
 
 
-def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) -> dict[str, Any]:
-    """Time all competitors and say why others are missing; refuse if their losses differ."""
-    size = Case(**case)
-    batches = _batches(size)
-    competitors, missing = _competitors(size, next(_endless(batches)), compile)
-    result: dict[str, Any] = {"case": case, "missing": missing}
-    result["losses"] = {name: _losses(one, batches) for name, one in competitors.items()}
-    result["compile_seconds"] = {name: one.compile_seconds for name, one in competitors.items() if one.compile_seconds}
-    wanted = torch.tensor(result["losses"]["eager"])
-    losses = {name: torch.tensor(values) for name, values in result["losses"].items()}
-    wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
-    if wrong:
-        return result | {"refused": f"{', '.join(wrong)}: the loss differs from eager PyTorch's after the same steps"}
-    steps = {name: _step(one, size, batches) for name, one in competitors.items()}
-    return result | {"times": measure(steps, seconds, rounds)}
-
-
-def _competitors(
-    case: Case, batch: tuple[Tensor, Tensor], compile: bool
-) -> tuple[dict[str, Competitor], dict[str, str]]:
-    ours = our_network(case)
-    naive = naive_network(ours)
-    competitors: dict[str, Competitor] = {
-        "ours": OurCompetitor(ours),
-        "eager": TorchCompetitor(copy.deepcopy(naive)),
-    }
-    missing = {}
-    if not compile:
-        missing["compiled"] = "not measured"
-    elif case.depth > COMPILED_UP_TO:
-        missing["compiled"] = f"compiling takes minutes beyond depth {COMPILED_UP_TO}"
-    else:
-        try:
-            competitors["compiled"] = CompiledCompetitor(copy.deepcopy(naive), *batch, case.mode)
-        except (UserError, RuntimeError) as error:
-            missing["compiled"] = str(error).splitlines()[0]
-    if find_spec("jax") is None:
-        missing["jax"] = "jax is not installed"
-    else:
-        from verydeep.bench._jax import JaxCompetitor
-
-        competitors["jax"] = JaxCompetitor(case, naive, *batch)
-    return competitors, missing
-
-
-def _batches(case: Case) -> Batches:
-    random = torch.Generator().manual_seed(1)
-    samples = max(2000, 4 * case.batch)
-    x = torch.rand((samples, *case.input_shape), generator=random)
-    y = torch.randint(0, 10, (samples,), generator=random)
-    return Batches(Split(x, y), case.batch, seed=0, drop_last=True)
-
-
-def _endless(batches: Batches) -> Iterator[tuple[Tensor, Tensor]]:
-    return (batch for epoch in count() for batch in batches.epoch(epoch))
-
-
-def _losses(competitor: Competitor, batches: Batches) -> list[float]:
-    """The loss on one batch before the first step and after each of a few steps."""
-    source = _endless(batches)
-    first = next(source)
-    losses = [competitor.loss(*first)]
-    for _ in range(_CHECKED_STEPS):
-        competitor.train(*next(source))
-        losses.append(competitor.loss(*first))
-    return losses
-
-
-def _step(competitor: Competitor, case: Case, batches: Batches) -> Callable[[], None]:
-    source = _endless(batches)
-    if case.mode == "train":
-        return lambda: competitor.train(*next(source))
-    x, _ = next(source)
-    return lambda: competitor.infer(x)
-
-
-def matmul_peak(seconds: float) -> dict[str, Any]:
-    """The speed of the machine's fastest matrix product, in GFLOP/s."""
-    best = 0.0
-    for size in (512, 1024, 2048):
-        a, b, c = (torch.randn(size, size) for _ in range(3))
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            start = time.perf_counter()
-            torch.mm(a, b, out=c)
-            best = max(best, 2e-9 * size**3 / (time.perf_counter() - start))
-    return {"gflops": best, "threads": torch.get_num_threads()}
-
-
-def depth(depth: int, seconds: float, recompute: bool) -> dict[str, Any]:
-    """Time per layer and peak memory of the process at one depth, with width 50 and batch 100."""
-    case = Case("highway", depth, 50, 100, torch.get_num_threads(), "train")
-    batches = _batches(case)
-    _step(OurCompetitor(our_network(replace(case, depth=2))), case, batches)()  # loads what a first step loads
-    before, model = _peak_memory(), our_network(case)
-    if recompute:
-        model.checkpoint_activations()
-    step = _step(OurCompetitor(model), case, batches)
-    times = measure({"ours": step}, seconds, 3)["ours"]
-    names = {"depth": depth, "recompute": recompute, "threads": case.threads}
-    return names | {"us_per_layer": 1e3 * times["min_ms"] / depth, "megabytes": _peak_memory() - before} | times
-
-
-def _peak_memory() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on a Mac
-    return used / 2**20 if sys.platform == "darwin" else used / 2**10
-
-
-def first_call() -> dict[str, Any]:
-    """How much longer the first training step of a process takes than the second."""
-    case = Case("highway", 50, 50, 100, torch.get_num_threads(), "train")
-    ours, (x, y) = OurCompetitor(our_network(case)), next(_endless(_batches(case)))
-    TorchCompetitor(naive_network(our_network(case))).train(x, y)  # torch's own start-up does not count
-    times = []
-    for _ in range(2):
-        start = time.perf_counter()
-        ours.train(x, y)
-        times.append(time.perf_counter() - start)
-    return {"seconds": times[0] - times[1]}
-
-
-_MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {
-    "compare": compare,
-    "peak": matmul_peak,
-    "depth": depth,
-    "first_call": first_call,
-}
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,8 @@ from typing import Any
 from verydeep.bench._tasks import BenchTask, available_cores
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
-from verydeep.processes import python_command
+from verydeep.processes import ChildProcess
 from verydeep.training import environment
-
-_CHILD = "import os; {pin}; from verydeep.bench._child import main; main()"
 
 
 def run_bench(tasks: list[BenchTask], folder: str | Path) -> Iterator[BenchTask]:
@@ -90,33 +87,28 @@ def _groups(tasks: list[BenchTask]) -> Iterator[list[BenchTask]]:
 @contextmanager
 def _process(task: BenchTask, cache: Path) -> Iterator[Any]:
     """Start a measuring process; yields a function that sends it a message and returns its answer."""
-    pin = f"os.sched_setaffinity(0, {available_cores()[: task.threads]})" if hasattr(os, "sched_setaffinity") else ""
     variables = dict(os.environ) | {name: str(task.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     # Without these, torch.compile would remember the sizes of earlier networks and compile for dynamic shapes.
     variables |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"), "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0"}
     if task.kernel_cache is not None:
         variables["XDG_CACHE_HOME"] = str(cache / ("cached" if task.kernel_cache else "uncached"))
     with tempfile.TemporaryFile("w+") as errors:
-        command = python_command("-c", _CHILD.format(pin=pin or "pass"))
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-        with subprocess.Popen(command, text=True, env=variables, **pipes) as process:
+        process = ChildProcess("-m", "verydeep.bench._child", environment=variables, errors=errors)
+        process.send({"threads": task.threads, "cores": available_cores()[: task.threads]})
 
-            def ask(message: dict[str, Any]) -> dict[str, Any]:
-                assert process.stdin
-                assert process.stdout
-                process.stdin.write(json.dumps(message) + "\n")
-                process.stdin.flush()
-                line = process.stdout.readline()
-                if not line:
-                    errors.seek(0)
-                    last = (errors.read().strip().splitlines() or ["no message"])[-1]
-                    raise UserError(f"the measuring process died during {message}: {last}")
-                return json.loads(line)  # type: ignore[no-any-return]
+        def ask(message: dict[str, Any]) -> dict[str, Any]:
+            process.send(message)
+            answer = process.receive()
+            if answer is None:
+                errors.seek(0)
+                last = (errors.read().strip().splitlines() or ["no message"])[-1]
+                raise UserError(f"the measuring process died during {message}: {last}")
+            return answer
 
-            try:
-                yield ask
-            finally:
-                process.kill()
+        try:
+            yield ask
+        finally:
+            process.kill()
 
 
 def _environment(task: BenchTask) -> dict[str, Any]:

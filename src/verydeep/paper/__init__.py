@@ -1,7 +1,7 @@
 """The paper's experiments: the demo, Figure 1 and Tables 1 to 3, each with its own trainings and pages.
 
-Experiments take folders for runs and results, train whatever the results lack (`Fig1.train`, `Tables.train`,
-`train_side_by_side`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
+Experiments are studies. They take folders for runs and results, train whatever the results lack (`Fig1.train`,
+`Tables.train`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
 commands print and draw, and the Markdown pages `fig1_page` and `write_page`.
 """
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         results_page as results_page,
         write_page as write_page,
     )
-    from verydeep.paper._side_by_side import Epoch as Epoch, Step as Step, train_side_by_side as train_side_by_side
     from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, claims as claims
     from verydeep.paper.fig1._gate_bias import (
         OpenLayers as OpenLayers,
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
         recommended_gate_bias as recommended_gate_bias,
     )
     from verydeep.paper.fig1._halving import (
-        Fig1Task as Fig1Task,
         eliminated as eliminated,
         epochs_left as epochs_left,
-        open_tasks as open_tasks,
         participants as participants,
     )
     from verydeep.paper.fig1._influence import Influence as Influence, influences as influences
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
         NETWORKS as NETWORKS,
         QUICK as QUICK,
         Fig1Network as Fig1Network,
-        HalvingStage as HalvingStage,
         Protocol as Protocol,
         selected_networks as selected_networks,
         settings_of as settings_of,

@@ -16,7 +16,7 @@ from verydeep.lazy import lazy_imports
 if TYPE_CHECKING:
     from verydeep.studies._budget import Budget
     from verydeep.studies._group import Group, Sampling, default_metric as default_metric
-    from verydeep.studies._halving import Halving, Stages
+    from verydeep.studies._halving import Halving, Stages, stage_members as stage_members
     from verydeep.studies._open import open_study, start_study
     from verydeep.studies._progress import (
         StudyProgress,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         encode_settings as encode_settings,
         optuna_distributions as optuna_distributions,
     )
+    from verydeep.studies._schedule import Attempts as Attempts
     from verydeep.studies._space import (
         Choices,
         Range,

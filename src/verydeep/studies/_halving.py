@@ -85,12 +85,16 @@ def continues(value: float, others: Sequence[float], keep: int, maximise: bool) 
 
 
 def stage_members(stages: Stages, stage: int, trainings: Mapping[int, Reached]) -> list[int] | None:
-    """The numbers of the trainings that take part in a stage, best first; None while the one before is incomplete."""
+    """The numbers of the trainings that take part in a stage, best first; None while the one before is incomplete.
+
+    Values are compared to five digits, and of equal ones the lower number wins: processors differ in the last digits,
+    and recorded results are rounded, but all must name the same trainings.
+    """
     if stage == 0:
         return list(trainings)
     before, epoch = stage_members(stages, stage - 1, trainings), stages.epochs[stage - 1]
     if before is None or not all(trainings[number].has_reached(epoch) for number in before):
         return None
     values = {number: trainings[number].best_until(epoch) for number in before}
-    ranked = sorted((value, number) for number, value in values.items() if value is not None)
+    ranked = sorted((float(f"{value:.5g}"), number) for number, value in values.items() if value is not None)
     return [number for _, number in ranked[: stages.trainings[stage]]]

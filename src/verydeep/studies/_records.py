@@ -9,7 +9,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from verydeep.studies._sampling import decode_settings
-from verydeep.studies._schedule import Task, epochs_reported
+from verydeep.studies._schedule import Task, epochs_reported, reported_values
 from verydeep.studies._space import Settings
 from verydeep.training import EpochMetrics
 
@@ -129,9 +129,14 @@ def _curve(trial: FrozenTrial) -> list[EpochMetrics]:
         if text is None:
             break
         curve.append(_parse(text))
-    if not curve and "result" in trial.user_attrs:  # of an earlier version
-        curve = [EpochMetrics.from_dict(line) for line in json.loads(trial.user_attrs["result"]).get("curve", [])]
+    if not curve and "result" in trial.user_attrs:  # of `Study.add_result`, or of an earlier version
+        curve = list(_parse_curve(trial.user_attrs["result"]))
     return curve
+
+
+@lru_cache(4096)
+def _parse_curve(result: str) -> tuple[EpochMetrics, ...]:
+    return tuple(EpochMetrics.from_dict(line) for line in json.loads(result).get("curve", []))
 
 
 @lru_cache(1 << 16)
@@ -140,7 +145,7 @@ def _parse(text: str) -> EpochMetrics:
 
 
 def _reported(trial: FrozenTrial | None) -> list[float | None]:
-    return [] if trial is None else [value for _, value in sorted(trial.intermediate_values.items())]
+    return [] if trial is None else [value for _, value in sorted(reported_values(trial).items())]
 
 
 def _environment(begun: list[FrozenTrial]) -> dict[str, Any]:

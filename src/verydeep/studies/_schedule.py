@@ -79,7 +79,7 @@ class Attempts:
         if self.status in _HAS_NO_VALUE:
             return None
         sign = -1 if self.maximise else 1
-        values = [value for trial in self.trials for at, value in trial.intermediate_values.items() if at <= epoch]
+        values = [value for trial in self.trials for at, value in reported_values(trial).items() if at <= epoch]
         return min((sign * value for value in values if math.isfinite(value)), default=None)
 
     @property
@@ -100,7 +100,7 @@ class Attempts:
 
     def value_at(self, epoch: int) -> float | None:
         """The value after an epoch, which is the same in all attempts that got so far."""
-        return next((t.intermediate_values[epoch] for t in self.trials if epoch in t.intermediate_values), None)
+        return next((values[epoch] for values in map(reported_values, self.trials) if epoch in values), None)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,14 @@ def _with(task: Task, state: State, reason: str) -> Task:
 
 def epochs_reported(trial: FrozenTrial) -> int:
     """The number of epochs that an attempt has reported."""
-    return max(trial.intermediate_values, default=0)
+    return max(reported_values(trial), default=0)
+
+
+def reported_values(trial: FrozenTrial) -> Mapping[int, float]:
+    """The value of every epoch that an attempt has reported; `Study.add_result` stores them with the result."""
+    if trial.intermediate_values or "result" not in trial.user_attrs:
+        return trial.intermediate_values
+    return dict(enumerate(_read_result(trial).get("values", ()), 1))
 
 
 def _read_result(trial: FrozenTrial) -> dict[str, Any]:

@@ -167,14 +167,15 @@ class Study:
             status: `finished`, `stopped early`, `diverged`, or `paused` if it may be trained further.
             metrics: The metrics of its epochs.
         """
-        values = {line.epoch: _or_worst(getattr(line, self.metric), self.worst) for line in metrics}
+        values = [_or_worst(getattr(line, self.metric), self.worst) for line in metrics]
         result = {"status": status, "epochs": len(metrics), "seconds": metrics[-1].seconds if metrics else 0.0}
-        lines = {f"metrics:{line.epoch}": json.dumps(line.to_dict()) for line in metrics}
-        best = (max if self.maximise else min)(values.values(), default=self.worst)
+        # In a single attribute, because a server takes a while for every row.
+        result |= {"values": values, "curve": [line.to_dict() for line in metrics]}
+        best = (max if self.maximise else min)(values, default=self.worst)
         state = TrialState.PRUNED if status == "paused" else TrialState.COMPLETE
-        attributes = {"training": training, "result": json.dumps(result), **lines}
+        attributes = {"training": training, "result": json.dumps(result)}
         value = self.worst if status == "diverged" else best
-        self.optuna.add_trial(create_trial(state=state, value=value, user_attrs=attributes, intermediate_values=values))
+        self.optuna.add_trial(create_trial(state=state, value=value, user_attrs=attributes))
 
     def retry_failed(self, only: Collection[str] | None = None) -> None:
         """Let trainings that failed be tried again."""

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.cli._status import load_torch
@@ -16,7 +16,7 @@ from verydeep.files import make_folder
 from verydeep.words import plural
 
 if TYPE_CHECKING:
-    from verydeep.training import EpochMetrics, TrainConfig
+    from verydeep.training import EpochMetrics
 
 _NEXT = """Try next (after make: . .venv/bin/activate):
   verydeep models
@@ -49,8 +49,8 @@ def main(arguments: list[str]) -> int:
     """Run the command."""
     options = read_options(DemoOptions, "demo", arguments)
     load_torch()
-    from verydeep.paper import demo_configs, train_side_by_side
-    from verydeep.training import Run, interruptible
+    from verydeep.paper import demo_configs
+    from verydeep.studies import Group, make_study_progress, run_study, start_study
 
     data = options.data or _data(options.root)
     if data not in ("mnist", "digits"):
@@ -60,17 +60,18 @@ def main(arguments: list[str]) -> int:
         configs = {name: replace(config, epochs=options.epochs) for name, config in configs.items()}
     folder = _new_folder(options.folder)
     print(f"Training a plain and a highway network of 50 layers on {data}, one process each.", flush=True)
-    view = _view(configs)
-    with interruptible() as interrupt, view:
-        for event in train_side_by_side(configs, folder, options.root, interrupt):
-            view.show(event)
-    runs = {name: Run(folder / name, config) for name, config in configs.items()}
-    if interrupt.requested:
+    study = start_study(folder, [Group(name, config) for name, config in configs.items()], metric="train_loss")
+    stopped = run_study(study, jobs=len(configs), root=options.root, progress=make_study_progress(quiet=False))
+    if stopped == "interrupted":
         print("verydeep: interrupted; continue the runs with:", file=sys.stderr)
-        for run in runs.values():
-            print(f"  verydeep train --resume {run.path}", file=sys.stderr)
+        for name in configs:
+            print(f"  verydeep train --resume {study.run_path(name)}", file=sys.stderr)
         return 130
-    _print_results({name: run.metrics for name, run in runs.items()}, folder, data)
+    records = study.records()
+    for record in records:
+        if record.status == "failed":
+            raise UserError(f"the {record.name} network could not be trained: {record.reason}")
+    _print_results({record.name: record.curve for record in records}, folder, data)
     return 0
 
 
@@ -89,13 +90,6 @@ def _new_folder(parent: Path) -> Path:
     folder = next(parent / str(number) for number in count(1) if not (parent / str(number)).exists())
     make_folder(folder)
     return folder
-
-
-def _view(configs: dict[str, TrainConfig]) -> Any:  # noqa: ANN401 - either of the two
-    from verydeep.cli.views._demo import LineView, LiveView
-
-    epochs = {name: config.epochs for name, config in configs.items()}
-    return LiveView(epochs) if sys.stdout.isatty() else LineView(epochs)
 
 
 def _print_results(metrics: dict[str, list[EpochMetrics]], folder: Path, data: str) -> None:

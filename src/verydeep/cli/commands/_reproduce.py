@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
             tables = _TABLES if options.what == "all" else (options.what,)
             _reproduce_tables(options, tables, _seconds(options))
         if options.what in ("fig1", "all") and not interrupt.requested:
-            _reproduce_fig1(options, interrupt, _seconds(options, time.monotonic() - began))
+            _reproduce_fig1(options, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
         print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
@@ -126,12 +126,15 @@ def _check(options: ReproduceOptions) -> None:
             raise UserError(f"--{name} does not apply to {options.what}")
 
 
-def _reproduce_fig1(options: ReproduceOptions, interrupt: Interrupt, seconds: float | None) -> None:
+def _reproduce_fig1(options: ReproduceOptions, seconds: float | None) -> None:
     """Train for the given time, then write and print all results so far."""
+    from verydeep.studies import make_study_progress
+
     study = _fig1_study(options)
-    if seconds != 0:
-        for _, message in study.train(options.root, interrupt, seconds):
-            print(message, flush=True)
+    if seconds == 0:
+        study.collect()
+    else:
+        study.train(options.root, seconds, make_study_progress(quiet=False))
     _write_fig1(study, options.quick)
 
 
@@ -142,17 +145,23 @@ def _fig1_study(options: ReproduceOptions) -> Fig1:
     results = options.results or Path("runs/fig1-quick" if options.quick else "results/fig1")
     if options.what == "all" and options.results:  # the folder of everything
         results = options.results / "fig1"
-    own = options.quick and options.runs is None
-    runs = results / "runs" if own else (options.runs or Path("runs")) / "fig1"
-    protocol = without_halving(protocol) if options.strict else protocol
-    return Fig1(protocol, selected_networks(_only(options)), results, runs, options.jobs)
+    runs = options.runs or (results / "runs" if options.quick else Path("runs"))
+    return Fig1(
+        without_halving(protocol) if options.strict else protocol,
+        selected_networks(_only(options)),
+        results,
+        runs / ("fig1-quick" if options.quick else "fig1"),
+        options.jobs,
+        storage_address(options.storage),
+        options.artifacts,
+        options.heartbeat,
+    )
 
 
 def _write_fig1(study: Fig1, quick: bool) -> None:
     """Write the figure, the table and the pages from all results so far."""
     from verydeep.cli._console import print_markdown
     from verydeep.paper import (
-        NETWORKS,
         best_curves,
         claim_lines,
         epochs_left,
@@ -166,11 +175,11 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
     )
     from verydeep.report import plot_fig1, plot_gate_bias
 
-    found = study.read(NETWORKS)
+    found = list(study.found.values())
     rows = fig1_rows(found, study.protocol)
     for suffix in ("png", "svg"):
         plot_fig1(best_curves(found), mean_curves(found), study.results / f"fig1.{suffix}")
-    epochs = study.protocol.stages[0].epochs
+    epochs = study.protocol.stages.epochs[0]
     plot_gate_bias(gate_biases(found, epochs), epochs, study.results / "gate-bias.png")
     left = sum(epochs_left(result.trials, study.protocol) for result in found)
     values = {"ratio_at_100_layers": loss_ratio(rows), "epochs_left": left, "rows": [asdict(row) for row in rows]}
@@ -180,7 +189,7 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
     print()
     print_markdown(claim_lines(rows, left))
     print()
-    print(f"{study.time_left(found)}; figure, table and analysis are in {study.results}")
+    print(f"{study.time_left()}; figure, table and analysis are in {study.results}")
     if study.results.name == "fig1":  # among the other results, not in a folder of its own
         print(f"everything measured so far: {write_page(study.results.parent, quick)}")
 

@@ -44,7 +44,7 @@ class GoodGateBias:
 
 def fig1_page(results: Sequence[Fig1Results], protocol: Protocol) -> str:
     """The page, in Markdown."""
-    rows, first = fig1_rows(results, protocol), protocol.stages[0].epochs
+    rows, first = fig1_rows(results, protocol), protocol.stages.epochs[0]
     by_openness = open_layers(results, first)
     return render_markdown(
         "fig1.md",

@@ -12,10 +12,11 @@ from typing import Literal
 from verydeep.config import config_folder
 from verydeep.errors import unknown
 from verydeep.search import SearchConfig, read_search
-from verydeep.studies import Settings, Space, draw, with_settings
+from verydeep.studies import Group, Sampling, Settings, Space, Stages, draw
 from verydeep.training import TrainConfig
 
 DEPTHS = (10, 20, 50, 100)
+METRIC = "train_loss"  # decides who enters the next stage
 
 
 @dataclass(frozen=True)
@@ -45,43 +46,31 @@ NETWORKS = tuple(Fig1Network(family, depth) for depth in DEPTHS for family in ("
 
 
 @dataclass(frozen=True)
-class HalvingStage:
-    """A stage of successive halving.
-
-    Attributes:
-        epochs: Number of epochs that its settings have trained at the end of the stage.
-        settings: Number of settings that take part: the best of the stage before.
-    """
-
-    epochs: int
-    settings: int
-
-
-@dataclass(frozen=True)
 class Protocol:
     """The stages of training, and the dataset."""
 
-    stages: tuple[HalvingStage, ...]
+    stages: Stages
     data: str = "mnist"
 
     @property
     def settings(self) -> int:
         """Number of settings per network."""
-        return self.stages[0].settings
+        return self.stages.trainings[0]
 
     @property
     def epochs(self) -> int:
         """Number of epochs of the last stage."""
-        return self.stages[-1].epochs
+        return self.stages.epochs[-1]
 
     def base(self, network: Fig1Network) -> TrainConfig:
         """The configuration that all settings of a network share."""
         shared = network.search.train
         return replace(shared, data=replace(shared.data, source=self.data), epochs=self.epochs)
 
-    def config(self, network: Fig1Network, trial: int) -> TrainConfig:
-        """The configuration of a trial."""
-        return with_settings(self.base(network), settings_of(network, trial))
+    def group(self, network: Fig1Network) -> Group:
+        """A network's trials, as the study trains them."""
+        sampling = Sampling(network.space, self.settings, network.search.options.seed)
+        return Group(network.name, self.base(network), sampling=sampling, halving=self.stages)
 
 
 def settings_of(network: Fig1Network, trial: int) -> Settings:
@@ -89,13 +78,13 @@ def settings_of(network: Fig1Network, trial: int) -> Settings:
     return draw(network.space, network.search.options.seed, trial)
 
 
-HALVING = Protocol((HalvingStage(2, 100), HalvingStage(10, 33), HalvingStage(100, 10)))
-QUICK = Protocol((HalvingStage(1, 4), HalvingStage(2, 2), HalvingStage(3, 1)), "digits")
+HALVING = Protocol(Stages(epochs=(2, 10, 100), trainings=(100, 33, 10)))
+QUICK = Protocol(Stages(epochs=(1, 2, 3), trainings=(4, 2, 1)), "digits")
 
 
 def without_halving(protocol: Protocol) -> Protocol:
     """Train every setting to the full length."""
-    return replace(protocol, stages=(HalvingStage(protocol.epochs, protocol.settings),))
+    return replace(protocol, stages=Stages((protocol.epochs,), (protocol.settings,)))
 
 
 def selected_networks(only: str | None) -> tuple[Fig1Network, ...]:

@@ -51,18 +51,43 @@ class Fig1Trial:
             return float("inf")
         return min(self.train_loss[:epochs], default=float("inf"))
 
+    def has_reached(self, epoch: int) -> bool:
+        """Whether it has been trained up to an epoch, or diverged before."""
+        return self.epochs >= epoch or self.status == "diverged"
+
+    def best_until(self, epoch: int) -> float | None:
+        """The value that decides on the next stage; None if it diverged, at whatever epoch."""
+        return None if self.status == "diverged" else self.best(epoch)
+
+    @property
+    def metrics(self) -> list[EpochMetrics]:
+        """Its epochs as a run has them, as far as they are known; they take equal times."""
+        pairs = enumerate(zip(self.train_loss, self.test_accuracy, strict=True), 1)
+        seconds = self.seconds / max(1, self.epochs)
+        return [
+            EpochMetrics(epoch, train_loss=loss, test_accuracy=accuracy, seconds=seconds * epoch)
+            for epoch, (loss, accuracy) in pairs
+        ]
+
 
 class Fig1Results:
     """The trials of one network, in its file."""
 
     def __init__(self, folder: Path, network: Fig1Network, protocol: Protocol) -> None:
         self.network, self.file = network, folder / f"{network.name}.jsonl"
-        config = to_dict(curve_config(protocol, network))
-        self.head = {"network": network.name, "seed": network.search.options.seed, "config": config}
-        self.trials: dict[int, Fig1Trial] = {}
-        for line in self._lines():
-            if "trial" in line:
-                self.trials[line["trial"]] = _read(line, self.file)
+        self.config = curve_config(protocol, network)
+        self.head = {"network": network.name, "seed": network.search.options.seed, "config": to_dict(self.config)}
+        self.read()
+
+    def read(self) -> None:
+        """Read the file again."""
+        lines = [_read(line, self.file) for line in self._lines() if "trial" in line]
+        self.trials = {trial.trial: trial for trial in lines}
+
+    def lacks(self, trial: int, status: str, epochs: int) -> bool:
+        """Whether it would be new that a trial has been trained that far, or has diverged."""
+        known = self.trials.get(trial)
+        return known is None or (known.status != "diverged" and (status == "diverged" or epochs > known.epochs))
 
     def add(self, trial: int, status: str, metrics: list[EpochMetrics]) -> None:
         """Record a trial as far as it is trained."""

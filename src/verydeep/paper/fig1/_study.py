@@ -1,19 +1,34 @@
-"""Training for Figure 1, as far as time allows; recorded trials are never trained again."""
+"""Training for Figure 1, as far as time allows: a study with a group per network.
+
+The recorded trials are what counts. They receive whatever the study's workers have trained, and what they have is not
+trained again, even if the study or its runs are lost.
+"""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from verydeep.lock import exclusive_lock
+from verydeep.errors import UserError
+from verydeep.lock import exclusive_lock, is_held
 from verydeep.paper._duration import format_duration
-from verydeep.paper._jobs import Job, Outcome, train_jobs
-from verydeep.paper.fig1._halving import Fig1Task, eliminated, epochs_left, open_tasks
-from verydeep.paper.fig1._protocol import Fig1Network, Protocol, without_halving
+from verydeep.paper.fig1._halving import eliminated, epochs_left
+from verydeep.paper.fig1._protocol import METRIC, NETWORKS, Fig1Network, Protocol, without_halving
 from verydeep.paper.fig1._results import Fig1Results
-from verydeep.training import Interrupt
+from verydeep.studies import (
+    HEARTBEAT,
+    Attempts,
+    Budget,
+    Study,
+    StudyProgress,
+    TrainingRecord,
+    open_study,
+    run_study,
+    start_study,
+)
+from verydeep.training import EpochMetrics
+
+_STATUS = {"trained": "paused", "diverged": "diverged"}  # of results, in a study: what is paused can be trained further
 
 
 @dataclass
@@ -24,8 +39,12 @@ class Fig1:
         protocol: The stages of training.
         networks: The networks to train; the page shows the others as far as they are trained.
         results: Folder of the recorded trials.
-        runs: Folder of the runs of trials under way.
-        workers: Number of processes, each with one thread.
+        runs: Folder of the study, with the runs of trials under way.
+        workers: Number of workers on this machine, each with one thread; 0 waits for workers elsewhere.
+        storage: A PostgreSQL server's address; by default, a journal file in the folder of the runs.
+        artifacts: A folder that all machines share, for the weights of the best.
+        heartbeat: Seconds between the workers' heartbeats to a server.
+        found: The recorded trials of all networks, by name.
     """
 
     protocol: Protocol
@@ -33,53 +52,110 @@ class Fig1:
     results: Path
     runs: Path
     workers: int = 2
+    storage: str | None = None
+    artifacts: Path | None = None
+    heartbeat: int = HEARTBEAT
 
-    def read(self, networks: tuple[Fig1Network, ...] | None = None) -> list[Fig1Results]:
-        """The recorded trials of some networks; by default, of those to train."""
-        return [Fig1Results(self.results, network, self.protocol) for network in networks or self.networks]
+    def __post_init__(self) -> None:
+        self.found = {network.name: Fig1Results(self.results, network, self.protocol) for network in NETWORKS}
 
-    def train(self, root: Path | None, interrupt: Interrupt, seconds: float | None) -> Iterator[tuple[Fig1Task, str]]:
-        """Train; yields each trial as it ends, with a line on its result and on the time left."""
-        with ExitStack() as locks:
-            for network in self.networks:
-                busy = f"{network.name} is being trained by another process"
-                locks.enter_context(exclusive_lock(self.runs / f"{network.name}.lock", busy, wait=False))
-            results = {result.network: result for result in self.read()}
-            taken: dict[Path, Fig1Task] = {}
+    def train(self, root: Path | None, seconds: float | None, progress: StudyProgress) -> None:
+        """Train until nothing is left, the user interrupts or time is up.
 
-            def next_job() -> Job | None:
-                task = next(open_tasks(list(results.values()), self.protocol, taken.values()), None)
-                if task is None:
-                    return None
-                path = self._path(task)
-                taken[path] = task
-                return Job(self.protocol.config(task.network, task.trial), path, task.epochs)
+        Args:
+            root: Folder of the known datasets.
+            seconds: Time limit; None for no limit.
+            progress: What is shown meanwhile.
 
-            for job, outcome in train_jobs(next_job, self.workers, root, interrupt, seconds):
-                task = taken.pop(job.path)
-                if outcome.status != "killed":
-                    results[task.network].add(task.trial, outcome.status, outcome.metrics)
-                    self._tidy(results[task.network], task)
-                yield task, _message(task, outcome) + f"; {self.time_left(list(results.values()))}"
-
-    def time_left(self, results: list[Fig1Results]) -> str:
-        """The time left, and what it would be without halving, estimated from the epochs trained so far."""
-        protocols = (self.protocol, without_halving(self.protocol))
-        costs = [estimate(results, protocol, self.workers) for protocol in protocols]
-        rest, whole = (None if cost is None else format_duration(cost) for cost in costs)
-        return (
-            "no epoch trained yet" if rest is None else f"{rest} left on {self.workers} cores ({whole} with --strict)"
+        Raises:
+            UserError: A training failed, or none can be trained here.
+        """
+        study, only = self.start(), [network.name for network in self.networks]
+        study.retry_failed(only)
+        for name in only:
+            self._tidy(self.found[name])
+        run_study(
+            study,
+            jobs=self.workers,
+            budget=Budget(seconds),
+            only=only,
+            root=root,
+            progress=progress,
+            on_epoch=lambda record, _: self._record(record),
+            on_end=self._record,
         )
+        for record in study.records(only):
+            if record.status == "failed":
+                raise UserError(f"{record.name} failed: {record.reason}; the same command tries again")
 
-    def _path(self, task: Fig1Task) -> Path:
-        return self.runs / task.network.name / f"{task.trial:04}"
+    def start(self) -> Study:
+        """Start or continue the study, and tell it which trials have been recorded."""
+        study = start_study(
+            self.runs,
+            [self.protocol.group(network) for network in NETWORKS],
+            metric=METRIC,
+            storage=self.storage,
+            artifacts=self.artifacts,
+            heartbeat=self.heartbeat,
+        )
+        with study.store.claiming():
+            known = study.attempts()
+            for result in self.found.values():
+                group = self.protocol.group(result.network)
+                for number, trial in result.trials.items():
+                    name, status = group.training_name(number), _STATUS[trial.status]
+                    if name not in known or not _has(known[name], status, trial.epochs):
+                        study.add_result(name, status, trial.metrics)
+        return study
 
-    def _tidy(self, result: Fig1Results, task: Fig1Task) -> None:
+    def collect(self) -> None:
+        """Record what workers have trained since the last command."""
+        if (self.runs / "study.json").exists():
+            study = open_study(self.runs, storage=self.storage, heartbeat=self.heartbeat)
+            configs = {name: result.config for name, result in self.found.items()}
+            same = [group.name for group in study.groups if configs.get(group.name) == replace(group.config, epochs=1)]
+            for record in study.records(same):
+                self._record(record)
+
+    def time_left(self) -> str:
+        """The time left, and what it would be without halving, estimated from the epochs trained so far."""
+        protocols, workers = (self.protocol, without_halving(self.protocol)), max(1, self.workers)
+        costs = [estimate(list(self.found.values()), protocol, workers) for protocol in protocols]
+        rest, whole = (None if cost is None else format_duration(cost) for cost in costs)
+        return "no epoch trained yet" if rest is None else f"{rest} left on {workers} cores ({whole} with --strict)"
+
+    def _record(self, record: TrainingRecord) -> None:
+        """Add what is new to the results: a trial that has ended or paused, or gone past the end of a stage."""
+        if record.has_ended and record.status != "failed":
+            self._add(record, "diverged" if record.status == "diverged" else "trained", record.curve)
+        elif past := [epoch for epoch in self.protocol.stages.epochs if epoch < len(record.curve)]:
+            self._add(record, "trained", record.curve[: past[-1]])
+
+    def _add(self, record: TrainingRecord, status: str, metrics: list[EpochMetrics]) -> None:
+        result = self.found[record.group]
+        if result.lacks(record.number, status, len(metrics)):
+            with exclusive_lock(self.runs / "results.lock", ""):
+                result.read()  # another command may have added it
+                if result.lacks(record.number, status, len(metrics)):
+                    result.add(record.number, status, metrics)
+            self._tidy(result)
+
+    def _tidy(self, result: Fig1Results) -> None:
         """Remove runs and checkpoints that nothing will resume from: 800 runs would fill a disk."""
-        for number in eliminated(result.trials, self.protocol):
-            shutil.rmtree(self.runs / task.network.name / f"{number:04}", ignore_errors=True)
-        if result.trials[task.trial].epochs >= self.protocol.epochs:
-            shutil.rmtree(self._path(task) / "checkpoint", ignore_errors=True)
+        group, gone = self.protocol.group(result.network), eliminated(result.trials, self.protocol)
+        for number, trial in result.trials.items():
+            run = self.runs / group.training_name(number)
+            if number in gone and not is_held(run / "lock"):
+                shutil.rmtree(run, ignore_errors=True)
+            elif trial.epochs >= self.protocol.epochs:
+                shutil.rmtree(run / "checkpoint", ignore_errors=True)
+
+
+def _has(tried: Attempts, status: str, epochs: int) -> bool:
+    """Whether the study knows as much about a trial as the results do."""
+    if tried.status in (None, "failed"):
+        return False
+    return tried.status == "diverged" or (status != "diverged" and tried.has_reached(epochs))
 
 
 def epoch_seconds(result: Fig1Results) -> float | None:
@@ -100,13 +176,3 @@ def estimate(results: list[Fig1Results], protocol: Protocol, workers: int) -> fl
         for result in results
     )
     return total / workers
-
-
-def _message(task: Fig1Task, outcome: Outcome) -> str:
-    name = f"{task.network.name} trial {task.trial}"
-    if outcome.status == "killed":
-        return f"{name}: its process was killed; another one resumes it"
-    epochs = f"{len(outcome.metrics)} epoch{'' if len(outcome.metrics) == 1 else 's'}"
-    if outcome.status == "diverged":
-        return f"{name}: diverged after {epochs}"
-    return f"{name}: training loss {outcome.metrics[-1].train_loss:.4g} after {epochs}"

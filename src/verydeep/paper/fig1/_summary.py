@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from verydeep.paper.fig1._protocol import DEPTHS, HALVING, NETWORKS, HalvingStage, Protocol
+from verydeep.paper.fig1._protocol import DEPTHS, HALVING, NETWORKS, Protocol
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.paper.fig1._study import epoch_seconds
+from verydeep.studies import Stages
+from verydeep.words import plural
 
 TOP = 10
 LEARNT = 0.01  # a training loss that counts as learnt
@@ -134,8 +136,8 @@ def mean_curves(results: Sequence[Fig1Results]) -> dict[str, list[float]]:
     return curves
 
 
-def describe_protocol(stages: Sequence[HalvingStage]) -> str:
+def describe_protocol(stages: Stages) -> str:
     """Describe the stages in words."""
-    first, *rest = stages
-    text = f"{first.settings} settings for {first.epochs} epoch{'' if first.epochs == 1 else 's'}"
-    return text + "".join(f", the best {stage.settings} of them for {stage.epochs}" for stage in rest)
+    (epochs, settings), *rest = zip(stages.epochs, stages.trainings, strict=True)
+    text = f"{settings} settings for {plural(epochs, 'epoch')}"
+    return text + "".join(f", the best {settings} of them for {epochs}" for epochs, settings in rest)
