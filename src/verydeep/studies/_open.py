@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from optuna.artifacts._protocol import ArtifactStore
 
 _FORMATS = (1, 2)
-_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "seeds.json", "lock"}
+_MARKS = ("study.json", "seeds.json")  # the latter alone: seeds that an earlier version trained
+_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "lock"}
 
 
 def start_study(
@@ -42,6 +43,7 @@ def start_study(
     artifacts: str | Path | ArtifactStore | None = None,
     heartbeat: int = HEARTBEAT,
     breadth_first: bool = False,
+    new: bool = False,
 ) -> Study:
     """Create a study, or open an existing one and give it these groups.
 
@@ -56,6 +58,7 @@ def start_study(
         artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
         heartbeat: Seconds between the heartbeats that workers send to a server.
         breadth_first: Whether the first trainings of all groups come before the second ones.
+        new: Refuse to open an existing study.
 
     Raises:
         UserError: The folder or the storage holds something else, or groups of other settings.
@@ -78,6 +81,10 @@ def start_study(
     store = _open_store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
         name = _study_name(folder, known, store)
+        if new and name in optuna.get_all_study_names(store.storage):
+            raise UserError(
+                f"the storage already has a study '{name}'; join it with verydeep worker, or choose another folder"
+            )
         direction = StudyDirection.MAXIMIZE if metric.endswith("accuracy") else StudyDirection.MINIMIZE
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
         upgrade_study(created)
@@ -183,7 +190,7 @@ def _check_same_settings(study: Study, groups: Sequence[Group], metric: str) -> 
 def _refuse_other_folders(folder: Path, groups: Sequence[Group]) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file, and a study needs a folder")
-    if folder.is_dir() and not (folder / "study.json").exists():
+    if folder.is_dir() and not any((folder / mark).exists() for mark in _MARKS):
         ours = _OURS | {name.partition("/")[0] for group in groups for name in group.training_names}
         names = (path.name for path in folder.iterdir() if not path.name.startswith("."))
         others = [name for name in names if name not in ours and not name.endswith((".lock", ".log"))]
