@@ -10,6 +10,7 @@ from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.studies import Group, Study, run_study, start_study, work
 from verydeep.studies.worker import _worker
+from verydeep.studies.worker._training import train_run
 from verydeep.studies.worker._worker import TrainingCrashed
 from verydeep.training import ModelConfig, OptimConfig, TrainConfig, train
 
@@ -36,7 +37,7 @@ def crashing(times: int, train_run: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.slow
 def test_three_crashes_end_a_training_until_it_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = seeds(tmp_path, 0)
-    monkeypatch.setattr(_worker, "train_run", crashing(4, _worker.train_run))
+    monkeypatch.setattr(_worker, "train_run", crashing(4, train_run))
     for _ in range(3):
         with pytest.raises(TrainingCrashed, match="seed-0"):
             work(study)
