@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import torch
 
-from verydeep import analysis, training
+from verydeep import analysis, studies, training
 from verydeep.cli import main
 from verydeep.config import from_dict, to_toml
 
@@ -47,7 +47,7 @@ def train_by_command(settings: Values, folder: Path) -> Values:
 def train_seeds(settings: Values, count: int, folder: Path) -> Values:
     """Train with `verydeep train --seeds`."""
     _command("train", _toml(settings, folder), "--seeds", count, "--folder", folder, "--quiet")
-    found = training.Seeds.load(folder)
+    found = studies.Seeds.load(folder)
     assert found.summary is not None
     names = ("measure", "runs", "best", "mean", "std")
     runs = {str(seed): outcome(run.path) for seed, run in found.runs.items()}

@@ -14,7 +14,8 @@ from verydeep.cli._status import status
 from verydeep.cli.commands._train import TrainOptions, parse, what_is_trained
 from verydeep.config import from_dict
 from verydeep.errors import UserError
-from verydeep.training import Run, Seeds, TrainConfig, train
+from verydeep.studies import Seeds
+from verydeep.training import Run, TrainConfig, train
 
 TINY = """
 epochs = 2

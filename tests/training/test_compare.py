@@ -9,7 +9,8 @@ from verydeep.cli.commands._compare import short_names
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
-from verydeep.training import ModelConfig, OptimConfig, Run, Seeds, TrainConfig, compare_runs, remove_run, train
+from verydeep.studies import Seeds
+from verydeep.training import ModelConfig, OptimConfig, Run, TrainConfig, compare_runs, remove_run, train
 
 Configure = Callable[..., TrainConfig]
 

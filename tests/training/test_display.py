@@ -22,7 +22,6 @@ from verydeep.training import (
     OptimConfig,
     Run,
     RunInfo,
-    Seeds,
     TrainConfig,
     list_runs,
     train,
@@ -90,29 +89,6 @@ def test_a_run_draws_its_curves(run: Run, tmp_path: Path) -> None:
         run.plot()
     (run.path / "metrics.jsonl").write_text(json.dumps(EpochMetrics(1, loss=1.0, train_loss=2.0).to_dict()) + "\n")
     assert [line.get_label() for line in run.plot().axes[0].lines] == ["training set"]
-
-
-def test_seeds_say_what_they_reached_and_draw_all_curves(tiny: Dataset, configure: Configure, tmp_path: Path) -> None:
-    seeds = Seeds.create(tmp_path / "seeds", configure(), (0, 1))
-    assert repr(seeds) == f"Seeds('{seeds.path}', 2 seeds, 0 finished)"
-    assert pictures(seeds._repr_html_()) == 0
-    with pytest.raises(UserError, match="no epoch is complete yet"):
-        seeds.plot()
-    for seed in (0, 1):
-        train(configure(seed=seed), seeds.folder(seed), dataset=tiny)
-    seeds.finish({})
-    assert seeds.summary is not None
-    assert repr(seeds) == f"Seeds('{seeds.path}', 2 seeds, best (mean ± std) test accuracy {seeds.summary['text']} %)"
-    page = seeds._repr_html_()
-    assert pictures(page) == 1
-    assert page.count("<tr>") == 2
-    figure = seeds.plot(tmp_path / "seeds.png", metric="valid_loss", log=True)
-    assert [line.get_label() for line in figure.axes[0].lines] == ["seed 0", "seed 1"]
-    for file in (seeds.path / "summary.json", seeds.folder(0) / "config.json"):
-        file.write_text("[" * 5000)
-        assert "damaged" in repr(seeds)
-        assert "<b>Seeds" in seeds._repr_html_()
-        file.unlink()
 
 
 def test_results_have_short_lines(run: Run) -> None:

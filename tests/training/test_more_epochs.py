@@ -1,6 +1,5 @@
 """Runs that go on for more epochs than they were started with."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,9 @@ from verydeep.models import create_model
 from verydeep.training import (
     DistillConfig,
     EpochMetrics,
-    ModelConfig,
     OptimConfig,
     Run,
     ScheduleConfig,
-    Seeds,
     TrainConfig,
     TrainingProgress,
     derive_run,
@@ -164,20 +161,3 @@ def test_the_command_line_trains_a_finished_run_for_longer(tmp_path: Path, capsy
     assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2"]) == 0
     assert "finished after 2 epochs" in capsys.readouterr().out
     assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "1"]) == 2
-
-
-def test_seeds_get_more_epochs_without_those_that_diverged(configure: Configure, tmp_path: Path, tiny: Dataset) -> None:
-    config = configure(model=ModelConfig(depth=2, width=6))
-    seeds = Seeds.create(tmp_path / "seeds", config, (0, 1))
-    train(config, seeds.folder(0), dataset=tiny)
-    train(configure(seed=1, optim=OptimConfig(lr=1e9)), seeds.folder(1), dataset=tiny)
-    seeds.finish({})
-    longer = seeds.with_epochs(5)
-    assert longer.summary is None
-    assert [longer.has_ended(seed) for seed in (0, 1)] == [False, True]
-    assert Seeds.load(seeds.path).config.epochs == 5
-    resume(longer.folder(0), epochs=5, dataset=tiny)
-    assert longer.has_ended(0)
-    with pytest.raises(UserError, match="has already completed 5 epochs"):
-        longer.with_epochs(4)
-    assert json.loads((seeds.path / "seeds.json").read_text())["training"]["epochs"] == 5

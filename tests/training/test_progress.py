@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from verydeep.data import Dataset
-from verydeep.training import Seeds, SeedsProgress, TrainConfig, TrainingProgress, resume, train
+from verydeep.training import TrainConfig, TrainingProgress, resume, train
 from verydeep.training._progress import NotebookProgress, ProgressBar, choose_progress
-from verydeep.training.seeds._seeds_progress import SeedsNotebook, SeedsTable, choose_seeds_progress
 
 Configure = Callable[..., TrainConfig]
 
@@ -41,8 +40,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("_progress", "seeds._seeds_progress"):
-        monkeypatch.setattr(f"verydeep.training.{module}.is_terminal", lambda: True)
+    monkeypatch.setattr("verydeep.training._progress.is_terminal", lambda: True)
 
 
 def test_a_training_prints_nothing_into_a_file(
@@ -58,7 +56,6 @@ def test_a_training_shows_its_epochs_in_a_terminal(
 ) -> None:
     run = train(configure(), tmp_path / "run", dataset=tiny)
     assert "epoch 2/2  loss " in capsys.readouterr().out
-    assert isinstance(choose_seeds_progress(True), SeedsTable)
     resume(run, epochs=3, dataset=tiny, progress=False)
     resume(run, epochs=4, dataset=tiny, progress=None)
     assert capsys.readouterr() == ("", "")
@@ -79,28 +76,9 @@ def test_a_training_shows_its_epochs_in_a_notebook(
     assert capsys.readouterr() == ("", "")
 
 
-def test_seeds_show_their_table_in_a_notebook(
-    tiny: Dataset, configure: Configure, tmp_path: Path, notebook: Notebook
-) -> None:
-    seeds, progress = Seeds.create(tmp_path / "seeds", configure(), (3, 4)), choose_seeds_progress(True)
-    assert isinstance(progress, SeedsNotebook)
-    progress.start(seeds)
-    train(configure(seed=3), seeds.folder(3), dataset=tiny, progress=False)
-    progress.update({4}, {})
-    progress.update({4}, {})
-    progress.close()
-    [shown] = notebook.outputs
-    assert len(shown) == 2
-    assert [line.split()[1:6:2] for line in shown[-1].splitlines()[3:5]] == [
-        ["3", "finished", "2/2"],
-        ["4", "training", "0/2"],
-    ]
-
-
 def test_an_object_is_used_as_it_is() -> None:
-    own, many = TrainingProgress(), SeedsProgress()
+    own = TrainingProgress()
     assert choose_progress(own) is own
-    assert choose_seeds_progress(many) is many
 
 
 @pytest.mark.usefixtures("terminal", "notebook")

@@ -59,16 +59,16 @@ def open_run(path: Path) -> Run:
 
 def require_single_run(path: Path) -> None:
     """Raise a `UserError` that names the runs inside, if the folder is that of several seeds or of a search."""
-    if (path / "study.json").exists():
-        raise UserError(f"{path} is a search; list its trials with verydeep runs {path}, then give one of them")
-    if (path / "seeds.json").exists():
-        from verydeep.training import list_runs
+    from verydeep.training import holds_seeds, list_runs
 
+    if holds_seeds(path):
         runs = sorted(list_runs(path), key=lambda run: -(run.valid_accuracy or run.test_accuracy or 0))
         if not runs:
             raise UserError(f"{path} holds one run per seed, but none has been started yet")
         names = ", ".join(str(path / run.name) for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
         raise UserError(f"{path} holds one run per seed; give one of them, best first: {names}")
+    if (path / "study.json").exists():
+        raise UserError(f"{path} is a search; list its trials with verydeep runs {path}, then give one of them")
 
 
 def read_samples(run: Run, source: str | None, split: str, root: Path | None) -> Split:

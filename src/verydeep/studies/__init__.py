@@ -7,6 +7,7 @@ elsewhere, and `Study.records` returns the results. `train_seeds` is a study of 
 `_group` describes the trainings, `_schedule` decides what is left to train, `_claim` is what workers do with it,
 `worker/` holds the workers, and `storage/` the storages. `_progress` is what people see: an `_overview` of the study,
 as lines or as an `_overview_table`.
+`worker/` holds the workers, `storage/` the storages, and `seeds/` what is special about several seeds.
 """
 
 from typing import TYPE_CHECKING
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
         format_value as format_value,
         metric_label as metric_label,
     )
+    from verydeep.studies.seeds._seeds import Seeds
+    from verydeep.studies.seeds._train_seeds import SeedsInterrupted, resume_seeds, train_seeds
     from verydeep.studies.storage._postgres import storage_errors as storage_errors
     from verydeep.studies.storage._store import HEARTBEAT as HEARTBEAT, quiet_optuna as quiet_optuna
     from verydeep.studies.worker._training import (
@@ -69,13 +72,17 @@ __all__ = [
     "Halving",
     "Range",
     "Sampling",
+    "Seeds",
+    "SeedsInterrupted",
     "Space",
     "Stages",
     "Study",
     "StudyProgress",
     "TrainingRecord",
     "open_study",
+    "resume_seeds",
     "run_study",
     "start_study",
+    "train_seeds",
     "work",
 ]

@@ -45,6 +45,7 @@ class Claim:
         settings: The searched settings to train with.
         deaths: How many workers have died on it since it last made progress.
         reached: How many of its epochs earlier attempts have reported.
+        problem: Why the last attempt was given up, if a worker said so.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Claim:
     settings: Settings
     deaths: int = 0
     reached: int = 0
+    problem: str = ""
 
 
 def claim_training(
@@ -85,8 +87,17 @@ def claim_training(
             if attempt.state == TrialState.WAITING and _take(study, attempt, worker):
                 settings = _settings(study, task, attempt)
                 tried = task.attempts
-                claim = Claim(task.name, task.group, task.number, task.goal, attempt._trial_id, settings)
-                return Claim(**vars(claim) | {"deaths": tried.deaths, "reached": tried.epochs})
+                return Claim(
+                    task.name,
+                    task.group,
+                    task.number,
+                    task.goal,
+                    attempt._trial_id,
+                    settings,
+                    tried.deaths,
+                    tried.epochs,
+                    tried.problem,
+                )
     return None
 
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from optuna.artifacts._protocol import ArtifactStore
 
 _FORMATS = (1, 2)
-_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "seeds.json", "lock"}
+_MARKS = ("study.json", "seeds.json")  # the latter alone: seeds that an earlier version trained
+_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "lock"}
 
 
 def start_study(
@@ -45,6 +46,7 @@ def start_study(
     breadth_first: bool = False,
     restart_changed: bool = False,
     add_seeds: bool = False,
+    new: bool = False,
 ) -> Study:
     """Create a study, or open an existing one and give it these groups.
 
@@ -63,6 +65,7 @@ def start_study(
         restart_changed: Whether groups of other settings, or of another number of epochs, start from the beginning;
             their old runs must be gone.
         add_seeds: Whether groups keep the seeds that they had before; choose among them with `only` of `run_study`.
+        new: Refuse to open an existing study.
 
     Raises:
         UserError: The folder or the storage holds something else, or groups of other settings.
@@ -85,6 +88,10 @@ def start_study(
     store = _open_store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
         name = _study_name(folder, known, store)
+        if new and name in optuna.get_all_study_names(store.storage):
+            raise UserError(
+                f"the storage already has a study '{name}'; join it with verydeep worker, or choose another folder"
+            )
         direction = StudyDirection.MAXIMIZE if metric.endswith("accuracy") else StudyDirection.MINIMIZE
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
         upgrade_study(created)
@@ -199,7 +206,7 @@ def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, res
 def _refuse_other_folders(folder: Path, groups: Sequence[Group]) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file, and a study needs a folder")
-    if folder.is_dir() and not (folder / "study.json").exists():
+    if folder.is_dir() and not any((folder / mark).exists() for mark in _MARKS):
         ours = _OURS | {name.partition("/")[0] for group in groups for name in group.training_names}
         paths = (path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in ours)
         others = [path.name for path in paths if path.suffix not in (".lock", ".log") and not _is_group(path)]

@@ -29,7 +29,7 @@ class Attempts:
     Attributes:
         trials: The attempts, the first one first.
         maximise: Whether higher values are better.
-        retried: The number of the last attempt whose failure does not count any more.
+        retried: The number of the last attempt whose failure does not count any more, nor the deaths before it.
     """
 
     trials: Sequence[FrozenTrial]
@@ -90,7 +90,8 @@ class Attempts:
             got = max(epochs_reported(trial), float(trial.user_attrs.get("from", 0)))
             if got > reached:  # a long training may be killed often through no fault of its settings
                 count, reached = 0, got
-            count += trial.state == TrialState.FAIL and not trial.user_attrs.get("left")
+            died = trial.state == TrialState.FAIL and not trial.user_attrs.get("left")
+            count += died and trial.number > self.retried
         return count
 
     @property

@@ -159,16 +159,19 @@ class Study:
         self.artifacts.download(ended, path)
         return path
 
-    def add_result(self, training: str, status: str, metrics: list[EpochMetrics]) -> None:
+    def add_result(self, training: str, status: str, metrics: list[EpochMetrics], of: int | None = None) -> None:
         """Record a training that was done elsewhere, as far as it was trained; it is not trained again.
 
         Args:
             training: Its name.
             status: `finished`, `stopped early`, `diverged`, or `paused` if it may be trained further.
             metrics: The metrics of its epochs.
+            of: The number of epochs that it was to be trained for; one that stopped before is not trained again until
+                it is to have more.
         """
         values = [_or_worst(getattr(line, self.metric), self.worst) for line in metrics]
         result = {"status": status, "epochs": len(metrics), "seconds": metrics[-1].seconds if metrics else 0.0}
+        result |= {} if of is None else {"of": of}
         # In a single attribute, because a server takes a while for every row.
         result |= {"values": values, "curve": [line.to_dict() for line in metrics]}
         best = (max if self.maximise else min)(values, default=self.worst)

@@ -1,9 +1,8 @@
 """Training: runs that can be killed at any instant and resumed with bit-identical results.
 
 `train` takes a `TrainConfig` and returns a `Run`, a folder with the configuration, metrics, weights and checkpoints;
-`resume` continues one. `_trainer` is the training loop, `step/` holds the parts of one step, `run/` everything on disk,
-and `seeds/` trains one configuration with several seeds. `_evaluate` measures a network, `_progress` is what people see
-during training, and `_interrupt` handles Ctrl-C.
+`resume` continues one. `_trainer` is the training loop, `step/` holds the parts of one step, and `run/` everything on
+disk. `_evaluate` measures a network, `_progress` is what people see during training, and `_interrupt` handles Ctrl-C.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     )
     from verydeep.training._continue import differing_settings as differing_settings
     from verydeep.training._evaluate import Confusion, confusion, evaluate
+    from verydeep.training._extend import check_new_total as check_new_total
+    from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
     from verydeep.training._notebook import (
         NotebookText as NotebookText,
@@ -42,23 +43,31 @@ if TYPE_CHECKING:
     from verydeep.training.run._checkpoint import Position as Position
     from verydeep.training.run._compare import ComparedRun, RunComparison, compare_runs
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
+    from verydeep.training.run._display import DAMAGE as DAMAGE, describe_run as describe_run, draw as draw
     from verydeep.training.run._environment import child_environment as child_environment, environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
-    from verydeep.training.run._metrics import EpochMetrics, RunSummary
+    from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch as best_epoch
     from verydeep.training.run._remove import check_removable as check_removable, remove_run
-    from verydeep.training.run._run import Run, require_free_folder as require_free_folder
+    from verydeep.training.run._run import (
+        Run,
+        numbered_folder as numbered_folder,
+        require_free_folder as require_free_folder,
+        reserve_number as reserve_number,
+    )
     from verydeep.training.run._run_data import (
         RunData as RunData,
         load_data as load_data,
         load_own as load_own,
         split_of as split_of,
     )
-    from verydeep.training.seeds._seeds_folder import Seeds
-    from verydeep.training.seeds._seeds_progress import (
-        SeedsProgress as SeedsProgress,
-        make_seeds_progress as make_seeds_progress,
+    from verydeep.training.run._seed_runs import (
+        SEEDS_FILE as SEEDS_FILE,
+        SEEDS_FORMAT as SEEDS_FORMAT,
+        holds_seeds as holds_seeds,
+        read_seeds_file as read_seeds_file,
+        seed_folder as seed_folder,
+        seed_runs as seed_runs,
     )
-    from verydeep.training.seeds._train_seeds import SeedsInterrupted, resume_seeds, train_seeds
     from verydeep.training.step._process_group import ProcessGroup as ProcessGroup
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
@@ -76,8 +85,6 @@ __all__ = [
     "RunInfo",
     "RunSummary",
     "ScheduleConfig",
-    "Seeds",
-    "SeedsInterrupted",
     "TensorBoard",
     "TrainConfig",
     "TrainingProgress",
@@ -88,7 +95,5 @@ __all__ = [
     "read_config",
     "remove_run",
     "resume",
-    "resume_seeds",
     "train",
-    "train_seeds",
 ]

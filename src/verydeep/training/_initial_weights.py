@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.files import read_json
+from verydeep.training.run._seed_runs import holds_seeds
 
 _MOST_NAMED = 4
 
@@ -92,7 +93,7 @@ def _weights_file(source: str) -> Path:
     path = Path(source)
     if not path.is_dir():
         return path
-    if (path / "seeds.json").exists():
+    if holds_seeds(path):
         raise UserError(f"init: {path} holds the runs of several seeds; choose one of them, such as {path}/seed-0")
     if not (path / "model.safetensors").exists():
         raise UserError(f"init: {path} has no model.safetensors; expected a run that has completed an epoch")

@@ -23,6 +23,14 @@ from verydeep.cli._options import (
 )
 from verydeep.cli._run_options import find_run
 from verydeep.cli._status import load_torch, status
+from verydeep.cli._study_options import (
+    ArtifactFolder,
+    Heartbeat,
+    Jobs,
+    Storage,
+    check_study_options,
+    storage_address,
+)
 from verydeep.config import former_names
 from verydeep.errors import UserError
 from verydeep.training import TrainConfig
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from verydeep.training import Position, Run, TrainingProgress
 
 
+_OF_SEEDS = ("jobs", "storage", "artifacts", "heartbeat")
 _DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
 _ACCURACIES = {
     "accuracy": "training accuracy", "train_accuracy": "training accuracy",
@@ -60,6 +69,10 @@ class TrainOptions:
     root: DataRoot = None
     seeds: Annotated[int | None, option("N")] = None
     """Train with N seeds in parallel (--seed, --seed + 1, ...) and report best (mean ± std)."""
+    jobs: Jobs = None
+    storage: Storage = None
+    artifacts: ArtifactFolder = None
+    heartbeat: Heartbeat = 15
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
@@ -75,6 +88,10 @@ class ResumeOptions:
     root: DataRoot = None
     epochs: Annotated[int | None, option("N")] = None
     """Train for N epochs in total; by default, as many as before."""
+    jobs: Jobs = None
+    storage: Storage = None
+    artifacts: ArtifactFolder = None
+    heartbeat: Heartbeat = 15
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder."""
     quiet: Quiet = False
@@ -87,11 +104,10 @@ def main(arguments: list[str]) -> int:
     """Run the command."""
     options = parse(arguments)
     load_torch(options.quiet)
-    from verydeep.training import Interrupted, SeedsInterrupted
+    from verydeep.studies import SeedsInterrupted
+    from verydeep.training import Interrupted, holds_seeds
 
-    several = (
-        options.seeds is not None if isinstance(options, TrainOptions) else (options.resume / "seeds.json").exists()
-    )
+    several = options.seeds is not None if isinstance(options, TrainOptions) else holds_seeds(options.resume)
     try:
         ending = _several(options) if several else _single(options)
     except (Interrupted, SeedsInterrupted) as stopped:
@@ -194,39 +210,36 @@ def _read_data(options: TrainOptions) -> Dataset | None:
 
 def _several(options: TrainOptions | ResumeOptions) -> str:
     """Train or resume a run per seed and describe the results."""
-    from verydeep.training import TensorBoard, make_seeds_progress, resume_seeds, train_seeds
+    from verydeep.studies import make_study_progress, resume_seeds, train_seeds
+    from verydeep.training import TensorBoard
 
     if options.tensorboard:
         TensorBoard.check_installed()
-    progress = make_seeds_progress(options.quiet)
+    shared: dict[str, Any] = {
+        "root": options.root,
+        "jobs": options.jobs,
+        "progress": make_study_progress(options.quiet),
+        "tensorboard": options.tensorboard,
+        "storage": storage_address(options.storage),
+        "artifacts": options.artifacts,
+        "heartbeat": options.heartbeat,
+    }
     if isinstance(options, ResumeOptions):
-        seeds = resume_seeds(
-            options.resume,
-            epochs=options.epochs,
-            root=options.root,
-            progress=progress,
-            tensorboard=options.tensorboard,
-        )
+        seeds = resume_seeds(options.resume, epochs=options.epochs, **shared)
     elif options.continue_ and options.folder is not None and (options.folder / "seeds.json").exists():
         _require_same_seeds(options)
-        seeds = resume_seeds(options.folder, root=options.root, progress=progress, tensorboard=options.tensorboard)
+        seeds = resume_seeds(options.folder, **shared)
     else:
         assert options.seeds is not None
         if options.seeds > 0 and not options.quiet:
             print(what_is_trained(options), flush=True)
-        seeds = train_seeds(
-            options.settings,
-            options.seeds,
-            options.folder,
-            root=options.root,
-            progress=progress,
-            tensorboard=options.tensorboard,
-        )
+        seeds = train_seeds(options.settings, options.seeds, options.folder, **shared)
     return seeds.describe()
 
 
 def _require_same_seeds(options: TrainOptions) -> None:
-    from verydeep.training import Seeds, differing_settings
+    from verydeep.studies import Seeds
+    from verydeep.training import differing_settings
 
     assert options.folder is not None
     assert options.seeds is not None
@@ -254,6 +267,7 @@ def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
     options = _train_options(given, settings, arguments)
     if options.continue_ and options.folder is None:
         raise UserError("--continue needs --folder FOLDER, so that the same command finds the run again")
+    _check_options_of_seeds(given, options.seeds is not None, "--seeds N")
     if given.get("init") is not None and not Path(given["init"]).is_file():
         options = replace(options, settings=replace(options.settings, init=str(find_run(Path(given["init"])))))
     return options
@@ -285,7 +299,17 @@ def _resume_options(given: dict[str, Any], settings: list[Setting]) -> ResumeOpt
             f"--resume continues a run as it was; it does not take {', '.join(sorted(others))} "
             "(--init RUN starts a new run from its weights)"
         )
-    return ResumeOptions(**given | {"resume": find_run(given["resume"])})
+    run = find_run(given["resume"])
+    _check_options_of_seeds(given, (run / "seeds.json").exists(), "a folder made with --seeds")
+    return ResumeOptions(**given | {"resume": run})
+
+
+def _check_options_of_seeds(given: dict[str, Any], several: bool, needed: str) -> None:
+    """Refuse options that only a study understands if a single run is trained."""
+    for name in _OF_SEEDS:
+        if name in given and not several:
+            raise UserError(f"--{name} needs {needed}; a single run trains in one process")
+    check_study_options(given.get("jobs"), given.get("heartbeat", 1))
 
 
 def find_settings(what: str) -> TrainConfig:

@@ -1,13 +1,14 @@
 """The program of a worker process that a study on this machine has started; see `verydeep.processes`."""
 
 import sys
+import traceback
 from functools import partial
 
 from verydeep.errors import UserError
 from verydeep.processes import first_message, send_if_possible, stop_when_input_closes
 from verydeep.studies._budget import Budget
 from verydeep.studies._open import open_study
-from verydeep.studies.worker._worker import work
+from verydeep.studies.worker._worker import CRASHED, TrainingCrashed, work
 from verydeep.training import interruptible
 
 
@@ -31,6 +32,9 @@ def main() -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
+    except TrainingCrashed as crash:
+        traceback.print_exception(crash.__cause__)
+        return CRASHED
     except KeyboardInterrupt:
         return 0
     return 0

@@ -16,6 +16,7 @@ from verydeep.processes import ChildProcess
 from verydeep.studies._budget import Budget
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import STORAGE_ERRORS
+from verydeep.studies.worker._worker import CRASHED
 from verydeep.training import Interrupt, child_environment
 
 _POLL_EVERY = 0.2  # seconds
@@ -133,7 +134,8 @@ class WorkerPool:
     def _reap(self, interrupt: Interrupt) -> list[dict[str, Any]]:
         """Remove processes that have ended, and return what all have sent.
 
-        Those that failed or have nothing left to do are not replaced.
+        Those that failed or have nothing left to do are not replaced. One whose training crashed is: the training is
+        given up after a few crashes, and the others remain.
         """
         messages = []
         for worker in list(self.running):
@@ -142,9 +144,10 @@ class WorkerPool:
             if code is not None:
                 self.running.remove(worker)
                 worker.process.wait()
+                failed = code > 0 and code != CRASHED
                 with unless_interrupted(interrupt):
-                    self.ended += code > 0 or (code == 0 and self._is_over())
-                if code > 0:
+                    self.ended += failed or (code >= 0 and self._is_over())
+                if failed:
                     self.problems.append(worker.problem)
         return messages
 

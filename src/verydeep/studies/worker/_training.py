@@ -111,7 +111,8 @@ def train_run(
     """Start or continue a run.
 
     Args:
-        config: What to train; an existing run must have the same, except for device, threads and fewer epochs.
+        config: What to train; an existing run must have the same, except for device, threads and epochs. One that has
+            not ended gets this number of epochs, unless it has more already.
         path: The run's folder.
         data: Loads its data.
         events: Told what happens.
@@ -134,7 +135,7 @@ def train_run(
             with suppress(Paused):  # there is nothing left to pause
                 events.epoch(metrics)
         return run
-    epochs = config.epochs if more else None
+    epochs = None if config.epochs == run.config.epochs or len(run.metrics) > config.epochs else config.epochs
     dataset = data(config.data)
     return resume(path, epochs=epochs, dataset=dataset, progress=progress, device=config.device, threads=config.threads)
 

@@ -40,6 +40,7 @@ from verydeep.studies.worker._training import (
 from verydeep.training import EpochMetrics, Interrupt, Interrupted, Run, TensorBoard, interruptible
 from verydeep.words import plural
 
+CRASHED = 3  # the exit code of a worker process after an unexpected error in a training
 MOST_DEATHS = 3  # a training that kills its workers this often without getting further would kill the next one too
 _MOST_PROBLEMS = 3  # in a row, after which a worker gives up: the fault is probably this machine's
 _RETRY_AFTER = 1.0  # seconds until an idle worker checks whether another one has died
@@ -78,6 +79,7 @@ def work(
 
     Raises:
         UserError: What is left cannot be trained on this machine; the message says why.
+        TrainingCrashed: An unexpected error, its cause, ended a training.
 
     Example:
         >>> from verydeep.data import DataConfig
@@ -99,6 +101,10 @@ def work(
             if interrupt.requested:  # everything is saved; the others notice that this worker has gone
                 return False
             raise
+
+
+class TrainingCrashed(Exception):  # noqa: N818 - its cause is the error
+    """An unexpected error ended a training, and this worker; another one may try it again."""
 
 
 class _Worker:
@@ -177,8 +183,11 @@ class _Worker:
                 raise
         except BaseException as error:
             # An unexpected error, such as too little memory, may be the settings' fault: it counts as a worker's death.
+            crashed = isinstance(error, Exception) and not isinstance(error, STORAGE_ERRORS)
             with suppress(*STORAGE_ERRORS):
-                release_training(study, claim, died=isinstance(error, Exception))
+                release_training(study, claim, died=crashed, problem=_one_line(error) if crashed else "")
+            if crashed:
+                raise TrainingCrashed(claim.name) from error
             raise
 
     def _result(self, claim: Claim, events: _Events) -> tuple[dict[str, Any], list[EpochMetrics]]:
@@ -188,7 +197,7 @@ class _Worker:
         """
         path = self.study.run_path(claim.name)
         if claim.deaths >= MOST_DEATHS:
-            return _failed(f"{claim.deaths} workers died while training it; out of memory?"), []
+            return _failed(f"{claim.deaths} workers died while training it; {claim.problem or 'out of memory?'}"), []
         try:
             config, dataset = checked_config(claim.group, claim.number, claim.settings, self.study.folder, self.data)
             if not (path / "config.json").exists():
@@ -247,8 +256,9 @@ class _Events(TrainingEvents):
         study, claim = self.worker.study, self.claim
         pruned = study.store.with_retry(lambda: report_epoch(study, claim, metrics))
         self.worker.send({"training": claim.name, "epoch": metrics.epoch})
-        if pruned or self.worker._is_used() or metrics.epoch >= claim.goal:
-            raise Paused("pruned" if pruned else "paused" if metrics.epoch >= claim.goal else "")
+        pauses = claim.goal < claim.group.config.epochs and metrics.epoch >= claim.goal
+        if pruned or pauses or self.worker._is_used():
+            raise Paused("pruned" if pruned else "paused" if pauses else "")
 
     def step(self, position: float, loss: float, accuracy: float) -> None:
         self.worker.send({"training": self.claim.name, "done": position, "loss": loss, "accuracy": accuracy})
@@ -273,6 +283,11 @@ def _described(run: Run, status: str) -> tuple[dict[str, Any], list[EpochMetrics
     seconds = curve[-1].seconds if curve else 0.0
     result = {"status": status, "epochs": len(curve), "of": run.config.epochs, "seconds": seconds, "run": str(run.path)}
     return result, curve
+
+
+def _one_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 
 
 def _failed(reason: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from verydeep.training._continue import flatten
 from verydeep.training.run._listing import run_status
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
-from verydeep.training.seeds._seeds_folder import FILE, Seeds
+from verydeep.training.run._seed_runs import holds_seeds, seed_runs
 
 _ALWAYS_APART = ("checkpoint_every",)  # has no influence on the result
 
@@ -110,11 +111,11 @@ def _describe(run: ComparedRun) -> str:
     return ", ".join(parts)
 
 
-def compare_runs(*runs: Run | Seeds | str | Path) -> RunComparison:
+def compare_runs(*runs: Run | str | os.PathLike[str]) -> RunComparison:
     """Compare runs that may differ in anything: settings, network, data, how far they are.
 
     Args:
-        *runs: Two or more runs, their folders, or folders with one run per seed.
+        *runs: Two or more runs, their folders, or folders with one run per seed (`verydeep.studies.Seeds`).
 
     Returns:
         The settings in which they differ, and what each reached.
@@ -142,14 +143,15 @@ def compare_runs(*runs: Run | Seeds | str | Path) -> RunComparison:
     return RunComparison(tuple(_compared(name, members) for name, members in groups), differing)
 
 
-def _open(run: Run | Seeds | str | Path) -> tuple[str, list[Run]]:
+def _open(run: Run | str | os.PathLike[str]) -> tuple[str, list[Run]]:
     """The name of a run or of a folder of seeds, and its runs."""
-    if isinstance(run, str | Path):
-        run = Seeds.load(run) if (Path(run) / FILE).exists() else Run.load(run)
-    members = list(run.runs.values()) if isinstance(run, Seeds) else [run]
+    if isinstance(run, Run):
+        return str(run.path), [run]
+    path = Path(run)
+    members = list(seed_runs(path).values()) if holds_seeds(path) else [Run.load(path)]
     if not members:
-        raise UserError(f"{run.path}: no seed has been started yet")
-    return str(run.path), members
+        raise UserError(f"{path}: no seed has been started yet")
+    return str(path), members
 
 
 def _settings(runs: Sequence[Run]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from verydeep.errors import UserError
 from verydeep.files import read_json
 from verydeep.lock import is_held
 from verydeep.training.run._run import Run
+from verydeep.training.run._seed_runs import holds_seeds
 
 _LEVELS = 3  # how many levels of folders are searched
 
@@ -107,7 +108,8 @@ def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
 
 
 def _is_study(folder: Path) -> bool:
-    return (folder / "study.json").exists()
+    """Whether it holds a study whose runs are not listed; those of several seeds are."""
+    return (folder / "study.json").exists() and not holds_seeds(folder)
 
 
 def _info(path: Path, name: str) -> RunInfo:

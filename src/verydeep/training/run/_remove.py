@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verydeep.errors import UserError
 from verydeep.files import cannot_write
 from verydeep.lock import exclusive_lock
+from verydeep.training.run._run import Run
+from verydeep.training.run._seed_runs import SEEDS_FILE, holds_seeds
 
-if TYPE_CHECKING:
-    from verydeep.training.run._run import Run
-    from verydeep.training.seeds._seeds_folder import Seeds
-
-_MARKS = ("config.json", "seeds.json")
+_MARKS = ("config.json", SEEDS_FILE)
 
 
 def check_removable(path: str | Path) -> list[Path]:
@@ -28,7 +26,7 @@ def check_removable(path: str | Path) -> list[Path]:
         raise UserError(f"{path}: no such run")
     if not any((path / mark).is_file() for mark in _MARKS):
         raise UserError(f"{path} is not a run: it has no {' or '.join(_MARKS)}; nothing was removed")
-    if (path / "study.json").exists():
+    if (path / "study.json").exists() and not holds_seeds(path):
         raise UserError(f"{path} is a search, not a run; nothing was removed")
     here = Path.cwd().resolve()
     if path.resolve() == here or path.resolve() in here.parents:
@@ -38,13 +36,13 @@ def check_removable(path: str | Path) -> list[Path]:
     return sorted(child for child in path.iterdir() if (child / "config.json").is_file())
 
 
-def remove_run(path: str | Path | Run | Seeds) -> None:
+def remove_run(path: Run | str | os.PathLike[str]) -> None:
     """Delete a run's folder, or a folder with one run per seed, with everything in it.
 
     The folder is renamed first, so that it is never visible half deleted.
 
     Args:
-        path: The run, the runs of several seeds, or their folder.
+        path: The run or its folder, or that of several seeds (`verydeep.studies.Seeds`).
 
     Raises:
         UserError: It is not a run, or a process is training it.
@@ -56,12 +54,14 @@ def remove_run(path: str | Path | Run | Seeds) -> None:
         ...
         verydeep.errors.UserError: runs/none: no such run
     """
-    path = Path(path) if isinstance(path, str | Path) else path.path
-    runs = check_removable(path)
+    path = path.path if isinstance(path, Run) else Path(path)
+    locks = [run / "lock" for run in check_removable(path)]
+    if holds_seeds(path):
+        locks += [path / "lock", *(path / "workers").glob("*.lock")]
     with ExitStack() as stack:
-        for run in runs:
-            busy = f"{run} is being trained by another process; stop it first"
-            stack.enter_context(exclusive_lock(run / "lock", busy, wait=False))
+        for lock in locks:
+            busy = f"{path} is being trained by another process; stop it first"
+            stack.enter_context(exclusive_lock(lock, busy, wait=False))
         doomed = path.with_name(f".{path.resolve().name}.{uuid4().hex}.removed")
         try:
             path.rename(doomed)

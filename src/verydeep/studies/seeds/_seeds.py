@@ -1,54 +1,79 @@
 """The runs of several seeds on disk, and their summary."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, read_json, write_atomic
 from verydeep.notebook import html_card
-from verydeep.training._config import TrainConfig
-from verydeep.training._extend import check_new_total
-from verydeep.training.run._display import DAMAGE, describe_run, draw
-from verydeep.training.run._metrics import EpochMetrics
-from verydeep.training.run._run import Run, require_free_folder
+from verydeep.training import (
+    DAMAGE,
+    SEEDS_FILE,
+    SEEDS_FORMAT,
+    EpochMetrics,
+    Run,
+    TrainConfig,
+    best_epoch,
+    check_new_total,
+    describe_run,
+    draw,
+    read_seeds_file,
+    require_free_folder,
+    seed_folder,
+    seed_runs,
+)
 from verydeep.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FILE = "seeds.json"
-_FORMAT = 1
+    from verydeep.studies._records import TrainingRecord
+    from verydeep.studies._study import Study
+
 _MEASURES = ("test_accuracy", "valid_accuracy", "accuracy")
+_TRAINED = ("finished", "stopped early")
 
 
-class Seeds:
-    """A folder with one run per seed. `train_seeds` creates it; `Seeds.load` opens it.
+class Seeds(os.PathLike[str]):
+    """A study with one training per seed, in a folder. `train_seeds` creates it; `Seeds.load` opens it.
+
+    Workers on other machines may take part. What they have trained counts in `records` and `summary`; `runs` are those
+    on this machine.
 
     Args:
         path: The folder.
         config: The configuration of all runs.
         seeds: The seeds.
+        storage: The address of the PostgreSQL server that records the study, if it needs a password.
 
     Example:
         >>> from verydeep.data import DataConfig
-        >>> from verydeep.training import ModelConfig, Seeds, TrainConfig, train_seeds
+        >>> from verydeep.studies import Seeds, train_seeds
+        >>> from verydeep.training import ModelConfig, TrainConfig
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1)
         >>> _ = train_seeds(config, 1, "runs/digits-seeds")
         >>> Seeds.load("runs/digits-seeds")
         Seeds('runs/digits-seeds', 1 seed, ...)
     """
 
-    def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> None:
-        self.path, self.config, self.seeds = path, config, seeds
+    def __init__(self, path: Path, config: TrainConfig, seeds: tuple[int, ...], storage: str | None = None) -> None:
+        self.path, self.config, self.seeds, self.storage = path, config, seeds, storage
 
     def __repr__(self) -> str:
         return f"Seeds({str(self.path)!r}, {plural(len(self.seeds), 'seed')}{self._result()})"
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     def _repr_html_(self) -> str:
         try:
@@ -65,7 +90,7 @@ class Seeds:
         metric: str | None = None,
         log: bool = False,
         **options: Any,  # noqa: ANN401
-    ) -> "Figure":
+    ) -> Figure:
         """Draw one metric of all seeds over epochs. A notebook shows the figure.
 
         Args:
@@ -85,23 +110,25 @@ class Seeds:
         return draw("plot_curves", curves, path, metric=metric, log=log, **options)
 
     def _curves(self) -> dict[str, list[EpochMetrics]]:
-        found = {f"seed {seed}": run.metrics for seed, run in self.runs.items()}
-        return {name: lines for name, lines in found.items() if lines}
+        """The metrics of every seed that has any: of its run or, if that is on another machine, of the study."""
+        found = {seed: run.metrics for seed, run in self.runs.items()}
+        if len(found) < len(self.seeds) and (self.path / "study.json").exists():
+            found |= {record.number: record.curve for record in self.records if record.number not in found}
+        return {f"seed {seed}": found[seed] for seed in self.seeds if found.get(seed)}
 
     def _result(self) -> str:
         """What the seeds reached, after a comma; says what is wrong with a damaged folder."""
         try:
             result = self.summary
             if result is None:
-                ended = sum(self.has_ended(seed) for seed in self.seeds)
-                return f", {ended} finished"
+                return f", {sum(run.summary is not None for run in self.runs.values())} finished"
             what = (result["measure"] or "").replace("valid_", "validation ").replace("_", " ")
             return f", best (mean ± std) {what} {result['text']} %" if result["runs"] else ", none with a result"
         except DAMAGE as error:
             return f", damaged: {error}"
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> "Seeds":
+    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> Seeds:
         """Create the folder, which must be new or empty."""
         require_free_folder(path)
         make_folder(path)
@@ -110,18 +137,31 @@ class Seeds:
         return created
 
     @classmethod
-    def load(cls, path: str | Path) -> "Seeds":
-        """Open a folder that `train_seeds` created."""
-        file = Path(path) / FILE
-        saved = read_json(file, "expected a folder made by train_seeds")
-        if saved.get("format") != _FORMAT or not {"training", "seeds"} <= saved.keys():
-            raise UserError(f"{file} is not a format-{_FORMAT} list of seeds; was it written by another version?")
-        return cls(Path(path), from_dict(TrainConfig, saved["training"], f"{file}: training"), tuple(saved["seeds"]))
+    def load(cls, path: str | os.PathLike[str], *, storage: str | None = None) -> Seeds:
+        """Open a folder that `train_seeds` created.
+
+        Args:
+            path: The folder.
+            storage: The address of the PostgreSQL server that records the study, if it needs a password.
+        """
+        return cls(Path(path), *read_seeds_file(Path(path)), storage)
+
+    @cached_property
+    def study(self) -> Study:
+        """The study; seeds that were trained with version 0.2 or older have one once they are resumed."""
+        from verydeep.studies._open import open_study
+
+        return open_study(self.path, storage=self.storage)
+
+    @property
+    def records(self) -> list[TrainingRecord]:
+        """Every seed with its result so far, wherever it was trained."""
+        return self.study.records()
 
     @property
     def runs(self) -> dict[int, Run]:
-        """The runs that have been started, by seed."""
-        return {seed: Run.load(self.folder(seed)) for seed in self.seeds if self.has_started(seed)}
+        """The runs on this machine that have been started, by seed."""
+        return seed_runs(self.path)
 
     @property
     def summary(self) -> dict[str, Any] | None:
@@ -131,57 +171,42 @@ class Seeds:
 
     def folder(self, seed: int) -> Path:
         """The folder of a seed's run."""
-        return self.path / f"seed-{seed}"
+        return seed_folder(self.path, seed)
 
-    def has_started(self, seed: int) -> bool:
-        """Whether this seed has a run."""
-        return (self.folder(seed) / "config.json").exists()
-
-    def has_ended(self, seed: int) -> bool:
-        """Whether the run of this seed has finished, stopped early or diverged."""
-        if not self.has_started(seed):
-            return False
-        run = Run.load(self.folder(seed))
-        summary = run.summary
-        return summary is not None and (summary.status == "diverged" or run.config.epochs >= self.config.epochs)
-
-    def with_epochs(self, epochs: int) -> "Seeds":
+    def change_epochs(self, epochs: int) -> None:
         """Give the seeds another number of epochs, not less than any of them has completed."""
-        for run in self.runs.values():
+        runs = self.runs
+        for run in runs.values():
             if run.summary is None or run.summary.status != "diverged":
                 check_new_total(run, epochs)
-        changed = Seeds(self.path, replace(self.config, epochs=epochs), self.seeds)
+        for record in self.records:
+            if record.number not in runs and record.status != "diverged" and record.epochs > epochs:
+                done = plural(record.epochs, "epoch")
+                raise UserError(f"epochs = {epochs}, but {record.name} of {self.path} has already completed {done}")
+        self.config = replace(self.config, epochs=epochs)
         try:  # first, so that the summary is never one of seeds with other epochs
             (self.path / "summary.json").unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self.path / "summary.json", error) from error
-        changed._write()
-        return changed
+        self._write()
 
     def _write(self) -> None:
-        saved = {"format": _FORMAT, "seeds": list(self.seeds), "training": to_dict(self.config)}
-        write_atomic(self.path / FILE, json.dumps(saved, indent=1) + "\n")
+        saved = {"format": SEEDS_FORMAT, "seeds": list(self.seeds), "training": to_dict(self.config)}
+        write_atomic(self.path / SEEDS_FILE, json.dumps(saved, indent=1) + "\n")
 
-    def finish(self, failed: dict[int, str]) -> None:
+    def finish(self, records: Sequence[TrainingRecord]) -> None:
         """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
-        runs = {seed: run for seed, run in self.runs.items() if run.summary is not None}
-        statuses = {seed: run.summary.status for seed, run in runs.items() if run.summary is not None}
-        statuses |= dict.fromkeys(failed, "failed")
-        measured = {seed: run.measured for seed, run in runs.items() if statuses[seed] != "diverged"}
+        trained = {record.number: record.curve for record in records if record.status in _TRAINED}
+        measured = {seed: best_epoch(curve) or curve[-1] for seed, curve in trained.items() if curve}
         measure, values = None, dict[int, float]()
         for name in _MEASURES:
-            found = {seed: getattr(line, name, None) for seed, line in measured.items()}
+            found = {seed: getattr(line, name) for seed, line in measured.items()}
             values = {seed: value for seed, value in found.items() if value is not None}
             if values and len(values) == len(found):
                 measure = name
                 break
             values = {}
-        seeds: list[dict[str, Any]] = [
-            {"seed": seed, "status": statuses[seed], "value": values.get(seed)} for seed in sorted(statuses)
-        ]
-        for line in seeds:
-            if line["seed"] in failed:
-                line["problem"] = failed[line["seed"]]
+        seeds = [_describe_seed(record, values.get(record.number)) for record in records]
         result = {"measure": measure, **statistics(list(values.values())), "seeds": seeds}
         write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
@@ -198,7 +223,25 @@ class Seeds:
             return f"no seed finished{others}; logs and runs are in {self.path}"
         what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
         over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
-        return f"{what}, {over}{others}; everything is in {self.path}"
+        return f"{what}, {over}{others}; {self._place(result)}"
+
+    def _place(self, result: dict[str, Any]) -> str:
+        """Where the runs that count are."""
+        runs = self.runs
+        elsewhere = sum(line["value"] is not None and line["seed"] not in runs for line in result["seeds"])
+        if not elsewhere:
+            return f"everything is in {self.path}"
+        if elsewhere == result["runs"]:
+            return "the runs are on other machines"
+        of = "the run of 1 seed is" if elsewhere == 1 else f"the runs of {elsewhere} seeds are"
+        return f"{of} on other machines, everything else is in {self.path}"
+
+
+def _describe_seed(record: TrainingRecord, value: float | None) -> dict[str, Any]:
+    """A seed's line of summary.json; one that no worker here can train has failed, until it is resumed."""
+    status = "failed" if record.status == "waiting" else record.status
+    line = {"seed": record.number, "status": status, "value": value}
+    return line | ({"problem": record.reason or "no worker trained it"} if status == "failed" else {})
 
 
 def statistics(values: list[float]) -> dict[str, Any]:
