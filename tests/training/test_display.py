@@ -14,7 +14,8 @@ import torch
 from verydeep.analysis import lesion_study
 from verydeep.data import DataConfig, Dataset
 from verydeep.errors import UserError
-from verydeep.search import Choices, Options, SearchConfig, TrialRecord, start_study, work
+from verydeep.search import Choices, Options, SearchConfig, start_search
+from verydeep.studies import TrainingRecord, work
 from verydeep.training import (
     Confusion,
     EpochMetrics,
@@ -97,8 +98,8 @@ def test_results_have_short_lines(run: Run) -> None:
     broken = RunInfo("x", "broken", 0.0, problem="config.json is not JSON")
     assert repr(broken) == "RunInfo('x', broken, config.json is not JSON)"
     assert repr(EpochMetrics(3, lr=0.1, loss=0.123456789)) == "EpochMetrics(epoch=3, lr=0.1, loss=0.123457, seconds=0)"
-    trial = TrialRecord(1, "failed", reason="out of memory", settings={"optim.lr": 0.1})
-    assert repr(trial) == "TrialRecord(1, failed, out of memory, optim.lr=0.1)"
+    trial = TrainingRecord(1, "failed", reason="out of memory", settings={"optim.lr": 0.1})
+    assert repr(trial) == "TrainingRecord(1, failed, out of memory, optim.lr=0.1)"
     confused = Confusion(("a", "b"), torch.tensor([[3, 1], [0, 4]]), 0.5)
     assert repr(confused) == "Confusion(2 classes, 8 samples, accuracy 87.50%, loss 0.5)"
     assert pictures(confused._repr_html_()) == 1
@@ -108,10 +109,10 @@ def test_results_have_short_lines(run: Run) -> None:
 def test_a_study_describes_and_draws_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     base = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1)
-    study = start_study("some<b>study", SearchConfig(base, {"optim.lr": Choices((0.1, 0.2))}, Options(trials=1)))
+    study = start_search("some<b>study", SearchConfig(base, {"optim.lr": Choices((0.1, 0.2))}, Options(trials=1)))
     assert repr(study) == "Study('some<b>study', 1 trial of optim.lr, by loss)"
     assert pictures(study._repr_html_()) == 0
-    assert work(study, "some<b>study")
+    assert work(study)
     page = study._repr_html_()
     assert "some&lt;b&gt;study: 1 of 1 trials done, 0 in training; best: trial 0 with loss " in page
     assert pictures(page) == 1

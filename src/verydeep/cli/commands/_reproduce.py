@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from verydeep.paper import Fig1, StudyOptions, TableResult, Tables
     from verydeep.report import TableCurves
-    from verydeep.training import Interrupt
 
 _TABLES = ("table1", "table2", "table3")
 _WHAT = ("fig1", *_TABLES, "all")
