@@ -110,7 +110,7 @@ def test_a_study_describes_and_draws_itself(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     base = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1)
     study = start_search("some<b>study", SearchConfig(base, {"optim.lr": Choices((0.1, 0.2))}, Options(trials=1)))
-    assert repr(study) == "Study('some<b>study', 1 trial of optim.lr, by loss)"
+    assert repr(study) == "SearchStudy('some<b>study', 1 trial of optim.lr, by loss)"
     assert pictures(study._repr_html_()) == 0
     assert work(study)
     page = study._repr_html_()
