@@ -123,6 +123,19 @@ def test_the_trials_of_a_search_are_listed_in_its_own_folder_only(
     assert "is a search" not in capsys.readouterr().out
 
 
+def test_the_runs_of_other_studies_are_listed_but_not_their_searched_settings(
+    tmp_path: Path, tiny: Dataset, configure: Configure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "tables"
+    train(configure(), study / "highway" / "seed-0", dataset=tiny)
+    train(configure(), study / "plain-10" / "0007", dataset=tiny)
+    (study / "study.json").write_text("{}")
+    assert list(named(tmp_path)) == ["tables/highway/seed-0"]
+    assert list(named(study)) == ["highway/seed-0", "plain-10/0007"]
+    assert main(["eval", str(study)]) == 2
+    assert "is a study of several runs; list them with verydeep runs" in capsys.readouterr().err
+
+
 def test_folders_without_runs_are_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"no runs in {tmp_path}\n"

@@ -10,7 +10,6 @@ from verydeep.errors import UserError
 from verydeep.files import read_json
 from verydeep.lock import is_held
 from verydeep.training.run._run import Run
-from verydeep.training.run._seed_runs import holds_seeds
 
 _LEVELS = 3  # how many levels of folders are searched
 
@@ -83,33 +82,37 @@ def list_runs(folder: str | Path = "runs") -> list[RunInfo]:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; training creates runs")
-    paths = [path for path in _find(folder) if not _is_study(path)]
+    paths = [path for path in _find(folder) if not _is_search(path)]
     infos = [_info(path, str(path.relative_to(folder.parent if path == folder else folder))) for path in paths]
     return sorted(infos, key=lambda info: (info.changed, info.name))
 
 
 def list_studies(folder: str | Path) -> list[Path]:
     """The studies of searches below the folder, on the levels on which runs are listed."""
-    return [path for path in _find(Path(folder)) if _is_study(path)]
+    return [path for path in _find(Path(folder)) if _is_search(path)]
 
 
-def _find(folder: Path, levels: int = _LEVELS) -> Iterator[Path]:
-    """Folders that are runs, or studies below the first folder; neither is searched further."""
+def _find(folder: Path, levels: int = _LEVELS, in_study: bool = False) -> Iterator[Path]:
+    """Folders that are runs, or studies of searches below the first folder; neither is searched further.
+
+    Other studies are: those of seeds, of tables and of the demo have few runs. The numbered runs are searched settings.
+    """
     try:
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     except OSError:
         return
-    if names & {"config.json", "environment.json"} or (levels < _LEVELS and _is_study(folder)):
+    below = levels < _LEVELS
+    if names & {"config.json", "environment.json"} or (below and _is_search(folder)):
         yield folder
     elif levels:
+        in_study |= below and "study.json" in names
         for name in sorted(names):
-            if not name.startswith("."):
-                yield from _find(folder / name, levels - 1)
+            if not name.startswith(".") and not (in_study and name.isdecimal()):
+                yield from _find(folder / name, levels - 1, in_study)
 
 
-def _is_study(folder: Path) -> bool:
-    """Whether it holds a study whose runs are not listed; those of several seeds are."""
-    return (folder / "study.json").exists() and not holds_seeds(folder)
+def _is_search(folder: Path) -> bool:
+    return (folder / "study.json").exists() and (folder / "trials").is_dir()
 
 
 def _info(path: Path, name: str) -> RunInfo:

@@ -27,7 +27,7 @@ def check_removable(path: str | Path) -> list[Path]:
     if not any((path / mark).is_file() for mark in _MARKS):
         raise UserError(f"{path} is not a run: it has no {' or '.join(_MARKS)}; nothing was removed")
     if (path / "study.json").exists() and not holds_seeds(path):
-        raise UserError(f"{path} is a search, not a run; nothing was removed")
+        raise UserError(f"{path} is a study, not a run; nothing was removed")
     here = Path.cwd().resolve()
     if path.resolve() == here or path.resolve() in here.parents:
         raise UserError(f"{path} contains the working directory; change to another one first")
