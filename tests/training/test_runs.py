@@ -133,7 +133,7 @@ def test_the_runs_of_other_studies_are_listed_but_not_their_searched_settings(
     assert list(named(tmp_path)) == ["tables/highway/seed-0"]
     assert list(named(study)) == ["highway/seed-0", "plain-10/0007"]
     assert main(["eval", str(study)]) == 2
-    assert "is a study of several runs; list them with verydeep runs" in capsys.readouterr().err
+    assert "is a study of several runs; verydeep runs" in capsys.readouterr().err
 
 
 def test_folders_without_runs_are_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def require_single_run(path: Path) -> None:
         names = ", ".join(str(path / run.name) for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
         raise UserError(f"{path} holds one run per seed; give one of them, best first: {names}")
     if (path / "study.json").exists():
-        raise UserError(f"{path} is a study of several runs; list them with verydeep runs {path}, then give one of them")
+        raise UserError(f"{path} is a study of several runs; verydeep runs {path} lists them; give one of them")
 
 
 def read_samples(run: Run, source: str | None, split: str, root: Path | None) -> Split:
