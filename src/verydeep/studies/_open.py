@@ -190,7 +190,7 @@ def _study_name(folder: Path, known: dict[str, Any] | None, store: Store) -> str
 
 def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, restart_changed: bool) -> None:
     known = {group.name: group for group in study.groups}
-    changed = ["metric"] if metric != study.metric else []
+    changed: list[str] = []
     for group in groups:
         before = known.get(group.name, group)
         names = changed_settings(before, group)
@@ -198,6 +198,7 @@ def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, res
             changed += names
         elif names or before.config.epochs != group.config.epochs:  # which the schedule depends on
             study.forget({*before.training_names, *group.training_names})
+    changed += ["metric"] if metric != study.metric else []
     if changed:
         listed = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "") + " changed"
         raise UserError(f"study '{study.name}' was started with other settings ({listed}); choose another folder")
