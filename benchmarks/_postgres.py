@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -27,6 +28,7 @@ class Server(AbstractContextManager["Server"]):
 
     def __init__(self, binaries: Path, address: str = "", password: str = "") -> None:
         self.binaries, self.address, self.password = binaries, address, password
+        self._databases = count(1)
         # Not in pytest's own folder, which only its user may enter; a socket's path must also be short.
         self.folder = Path(tempfile.mkdtemp(prefix="vd-pg-", dir="/tmp"))
         if os.getuid() == 0:
@@ -39,7 +41,8 @@ class Server(AbstractContextManager["Server"]):
         if self.address:
             with (Path(self.data) / "pg_hba.conf").open("a") as rules:
                 rules.write(f"host all all {self.address}/24 scram-sha-256\n")
-            self._run("psql", "-h", str(self.folder), "-c", f"ALTER USER postgres PASSWORD '{self.password}'")
+            change = f"ALTER USER postgres PASSWORD '{self.password}'"
+            self._run("psql", "-h", str(self.folder), "-U", "postgres", "-c", change)
             self._run("pg_ctl", "-D", self.data, "reload")
         return self
 
@@ -55,9 +58,18 @@ class Server(AbstractContextManager["Server"]):
 
     @property
     def url(self) -> str:
+        return self._url("postgres")
+
+    def new_database(self) -> str:
+        """Create a database and return its URL."""
+        name = f"database{next(self._databases)}"
+        self._run("createdb", "-h", str(self.folder), "-U", "postgres", name)
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
         if self.address:
-            return f"postgresql://postgres:{self.password}@{self.address}/postgres"
-        return f"postgresql://postgres@/postgres?host={self.folder}"
+            return f"postgresql://postgres:{self.password}@{self.address}/{database}"
+        return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='{self.address}' -c fsync=off"

@@ -1,0 +1,207 @@
+"""Studies that are disturbed on purpose, and the comparison of their results with those of undisturbed ones.
+
+Results are read from the storage, with Optuna alone, and from the folders of the runs.
+"""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages import JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.pool import NullPool
+
+from verydeep.processes import python_command
+
+MOST_DEATHS = 3  # over one training without progress: the study then gives it up, by design
+TRAINING = 0.8  # of the kills are for workers that train, because starting one takes as long as a short training
+
+
+def verydeep(*arguments: object) -> list[str]:
+    """The command line of a verydeep command."""
+    return python_command("-m", "verydeep", *map(str, arguments))
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study is: its folder on every machine that works on it, and a server's address unless it is a journal."""
+
+    folders: tuple[Path, ...]
+    url: str | None = None
+
+    def attempts(self) -> list[FrozenTrial]:
+        """Every attempt at a training, oldest first."""
+        storage: JournalStorage | RDBStorage
+        if self.url is None:
+            storage = JournalStorage(JournalFileBackend(str(self.folders[0] / "journal.log")))
+        else:
+            url = self.url.replace("postgresql:", "postgresql+psycopg:")
+            engine = {"poolclass": NullPool}
+            storage = RDBStorage(url, engine, skip_compatibility_check=True, skip_table_creation=True)
+        return optuna.load_study(study_name=self.folders[0].name, storage=storage).get_trials(deepcopy=False)
+
+    def epochs(self) -> int:
+        """The number of epochs that have been recorded."""
+        return sum(len(_metrics(trial)) for trial in self.attempts())
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a training ended, without times: by the storage, and by the folder of its run.
+
+    Attributes:
+        status: Such as finished.
+        metrics: Those of every epoch.
+        files: The metrics, the summary and digests of the weights in the folder.
+    """
+
+    status: str
+    metrics: tuple[dict[str, Any], ...]
+    files: dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    """What has become of the trainings of a study."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    complete: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+
+    def compared(self, calm: "Outcome") -> dict[str, int]:
+        """How many trainings there are, and how many of them are not as in an undisturbed study."""
+        names = calm.results.keys() | self.results.keys() | self.complete.keys()
+        pairs = [(self.results.get(name), calm.results.get(name)) for name in sorted(names)]
+        both = [(found, expected) for found, expected in pairs if found and expected]
+        return {
+            "trainings": len(names),
+            "lost": sum(self.complete[name] == 0 for name in names),
+            "counted_twice": sum(self.complete[name] > 1 for name in names),
+            "same_metrics": sum(
+                (found.status, found.metrics) == (other.status, other.metrics) for found, other in both
+            ),
+            "same_runs_and_weights": sum(found.files == other.files for found, other in both),
+            "attempts": self.attempts,
+        }
+
+
+def is_same(compared: dict[str, int]) -> bool:
+    """Whether a comparison found no difference."""
+    whole = compared["trainings"]
+    same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole
+    return same and whole > 0 and compared["lost"] == compared["counted_twice"] == 0
+
+
+def outcome(place: Place) -> Outcome:
+    """Read what has become of the trainings of a study."""
+    found = Outcome()
+    for trial in place.attempts():
+        name = trial.user_attrs["training"]
+        found.attempts += 1
+        if trial.state == TrialState.COMPLETE:
+            found.complete[name] += 1
+            status = json.loads(trial.user_attrs["result"])["status"]
+            found.results[name] = Result(status, _metrics(trial), _files(name, place.folders))
+    return found
+
+
+def _metrics(trial: FrozenTrial) -> tuple[dict[str, Any], ...]:
+    epochs = {
+        int(key.partition(":")[2]): value for key, value in trial.user_attrs.items() if key.startswith("metrics:")
+    }
+    return tuple(_without_times(json.loads(epochs[epoch])) for epoch in sorted(epochs))
+
+
+def _files(name: str, folders: Iterable[Path]) -> dict[str, Any]:
+    """The files of a run; if several machines have trained it to the end, they must have the same."""
+    found: list[dict[str, Any]] = []
+    for folder in folders:
+        run = folder / name
+        if not (run / "summary.json").exists():
+            continue
+        metrics = [_without_times(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        summary = _without_times(json.loads((run / "summary.json").read_text()))
+        weights = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in run.glob("*.safetensors")}
+        found.append({"metrics": metrics, "summary": summary, "weights": weights})
+    return found[0] if found and all(files == found[0] for files in found) else {"copies": len(found)}
+
+
+def _without_times(values: dict[str, Any]) -> dict[str, Any]:
+    inner = {key: _without_times(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in inner.items() if key != "seconds"}
+
+
+class Killer:
+    """Kills workers with `kill -9` at random instants.
+
+    Args:
+        kills: How often.
+        seconds: The shortest and the longest time between two kills.
+        seed: The seed of the instants and of the choice of workers.
+    """
+
+    def __init__(self, kills: int, seconds: tuple[float, float], seed: int = 0) -> None:
+        self.kills, self.seconds, self.chance = kills, seconds, random.Random(seed)
+        self.killed = 0
+        self.in_training = 0
+        self.deaths: Counter[tuple[str, int]] = Counter()
+
+    def run(self, place: Place, workers: Callable[[], list[int]], is_running: Callable[[], bool]) -> None:
+        """Kill workers until the study ends."""
+        while is_running():
+            time.sleep(self.chance.uniform(*self.seconds))
+            if self.killed < self.kills and (found := workers()):
+                self._kill(found, place.attempts())
+
+    def _kill(self, workers: list[int], attempts: list[FrozenTrial]) -> None:
+        """Kill one of the workers; spare those whose training would be given up, and often those that are starting."""
+        progress: Counter[str] = Counter()
+        for trial in attempts:
+            progress[trial.user_attrs["training"]] = max(progress[trial.user_attrs["training"]], len(_metrics(trial)))
+        trainings = {
+            int(trial.user_attrs["worker"].split("-")[-2]): trial.user_attrs["training"]
+            for trial in attempts
+            if trial.state == TrialState.RUNNING and "worker" in trial.user_attrs
+        }
+        if self.chance.random() < TRAINING:
+            workers = [pid for pid in workers if pid in trainings]
+        allowed = []
+        for pid in workers:
+            name = trainings.get(pid, "")
+            if self.deaths[name, progress[name]] < MOST_DEATHS - 1:
+                allowed.append(pid)
+        if not allowed:
+            return
+        pid = self.chance.choice(allowed)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self.killed += 1
+            if name := trainings.get(pid, ""):
+                self.in_training += 1
+                self.deaths[name, progress[name]] += 1
+
+
+def run_command(command: list[str]) -> subprocess.Popen[str]:
+    """Start a command without a terminal; `communicate` returns what it has printed."""
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )

@@ -1,0 +1,194 @@
+"""Disturb studies and compare their results with undisturbed ones: `python benchmarks/study_kills.py [--kills 20]`.
+
+Workers of six seeds, of a search and of a table of the paper (students and their teacher) are killed with `kill -9` at
+random instants, with a journal file and with a PostgreSQL server from Debian's packages. The server itself is killed
+and started again during a study. Someone presses Ctrl-C while the server is down, and continues later. No training may
+be lost or counted twice, and all metrics (except the seconds), runs and weights must equal those of undisturbed
+studies bit for bit. The result is results/benchmarks/study-kills.json; the exit code is 1 if anything differs.
+"""
+
+import argparse
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from _disturbed import Killer, Place, children, is_same, outcome, run_command, verydeep
+from _result import write_result
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "studies"))
+
+from _postgres import Server, installed  # noqa: E402
+
+SEARCH = """
+epochs = 20
+batch_size = 50
+checkpoint_every = 0.0
+data = { source = "digits", validation = 0.2 }
+model = { width = 16 }
+
+[search]
+trials = 24
+
+[search.space]
+optim.lr = { low = 0.01, high = 1.0, log = true }
+model.depth = { low = 5, high = 20 }
+model.gate_bias = { low = -5.0, high = -1.0 }
+"""
+TRAIN = ("digits", "--seeds", "6", "--width", "16", "--depth", "20", "--epochs", "30", "--checkpoint-every", "0")
+SERVER_KILLS = 5
+ROWS = "maxout,fitnet-a-hints,fitnet-a,highway-a"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of study.
+
+    Attributes:
+        command: The command that makes or continues it, given a folder to work in.
+        study: The study's folder in there.
+        seconds: The shortest and the longest time between two kills.
+    """
+
+    command: Callable[[Path], list[str]]
+    study: str
+    seconds: tuple[float, float]
+
+
+def seeds(folder: Path) -> list[str]:
+    return verydeep("train", *TRAIN, "--folder", folder / "seeds", "--quiet")
+
+
+def search(folder: Path) -> list[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "search.toml").write_text(SEARCH)
+    return verydeep("search", folder / "search.toml", "--study", folder / "search", "--quiet")
+
+
+def table(folder: Path) -> list[str]:
+    places = ("--results", folder / "results", "--runs", folder / "runs")
+    return verydeep("reproduce", "table2", "--quick", "--only", ROWS, "--seeds", "2", *places)
+
+
+KINDS = {
+    "seeds": Kind(seeds, "seeds", (1.0, 4.0)),
+    "search": Kind(search, "search", (0.5, 4.0)),
+    "table": Kind(table, "runs/tables", (2.0, 6.0)),
+}
+
+
+class Command:
+    """A command that trains a study with two workers, and that can be disturbed."""
+
+    def __init__(self, kind: str, folder: Path, url: str | None = None) -> None:
+        self.kind, self.place = KINDS[kind], Place((folder / KINDS[kind].study,), url)
+        storage = ["--storage", url, "--heartbeat", "1"] if url else []
+        self.command = [*self.kind.command(folder), "--jobs", "2", *storage]
+
+    def start(self) -> None:
+        self.process = run_command(self.command)
+
+    def end(self, code: int = 0) -> None:
+        """Wait for the end and require an exit code."""
+        printed = self.process.communicate()[0]
+        assert self.process.returncode == code, f"{self.command}: {self.process.returncode}\n{printed[-3000:]}"
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def workers(self) -> list[int]:
+        return children(self.process.pid)
+
+    def wait_for_epochs(self, epochs: int) -> None:
+        """Wait until the study has recorded some epochs."""
+        while self.is_running() and not (self.workers() and self.place.epochs() >= epochs):
+            time.sleep(0.2)
+
+
+def kill_workers(command: Command, kills: int) -> dict[str, Any]:
+    """Kill workers at random instants."""
+    command.start()
+    killer = Killer(kills, command.kind.seconds)
+    killer.run(command.place, command.workers, command.is_running)
+    command.end()
+    return {"kills": killer.killed, "kills_during_training": killer.in_training}
+
+
+def kill_server(command: Command, server: Server) -> dict[str, Any]:
+    """Kill the server at random instants and start it again a little later."""
+    command.start()
+    command.wait_for_epochs(3)
+    chance, kills = random.Random(0), 0
+    while command.is_running() and kills < SERVER_KILLS:
+        server.stop()
+        kills += 1
+        time.sleep(chance.uniform(0.5, 5.0))
+        server.start()
+        time.sleep(chance.uniform(2.0, 5.0))
+    command.end()
+    return {"kills": kills}
+
+
+def stop_without_server(command: Command, server: Server) -> dict[str, Any]:
+    """Press Ctrl-C while the server is down, then continue."""
+    command.start()
+    command.wait_for_epochs(3)
+    workers = command.workers()
+    server.stop()
+    time.sleep(3)
+    began = time.monotonic()
+    command.process.send_signal(signal.SIGINT)
+    command.end(130)
+    seconds = round(time.monotonic() - began, 1)
+    left = sum(Path(f"/proc/{pid}").exists() for pid in workers)
+    server.start()
+    finished = len(outcome(command.place).results)
+    command.start()
+    command.end()
+    return {"seconds_to_stop": seconds, "workers_left": left, "trainings_finished_before": finished}
+
+
+def disturb(kind: str, folder: Path, server: Server, kills: int) -> dict[str, dict[str, Any]]:
+    """Disturb a kind of study in all ways."""
+    calm = Command(kind, folder / "calm")
+    calm.start()
+    calm.end()
+    expected, found = outcome(calm.place), {}
+    ways: dict[str, tuple[str | None, Callable[[Command], dict[str, Any]]]] = {
+        "workers killed, journal file": (None, lambda command: kill_workers(command, kills)),
+        "workers killed, PostgreSQL": (server.new_database(), lambda command: kill_workers(command, kills)),
+        "server killed": (server.new_database(), lambda command: kill_server(command, server)),
+        "Ctrl-C without server": (server.new_database(), lambda command: stop_without_server(command, server)),
+    }
+    for number, (way, (url, run)) in enumerate(ways.items()):
+        command = Command(kind, folder / str(number), url)
+        found[way] = run(command) | outcome(command.place).compared(expected)
+        print(f"{kind}, {way}: {json.dumps(found[way])}", flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--only", choices=KINDS, nargs="+", default=list(KINDS))
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "benchmarks" / "study-kills.json")
+    options = parser.parse_args()
+    binaries, began = installed(), time.monotonic()
+    if binaries is None:
+        print("PostgreSQL is not installed: apt-get install postgresql", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder, Server(binaries) as server:
+        found = {kind: disturb(kind, Path(folder) / kind, server, options.kills) for kind in options.only}
+    write_result(options.out, {"kills": options.kills, **found, "seconds": round(time.monotonic() - began)})
+    return 0 if all(is_same(compared) for ways in found.values() for compared in ways.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
