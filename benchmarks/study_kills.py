@@ -19,29 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _disturbed import Killer, Place, children, is_same, outcome, run_command, verydeep
+from _disturbed import Killer, Outcome, Place, children, is_same, outcome, run_command, verydeep
 from _result import write_result
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "studies"))
+sys.path[:0] = [str(ROOT / "tests" / "studies"), str(ROOT / "tests" / "search")]
 
 from _postgres import Server, installed  # noqa: E402
 
-SEARCH = """
-epochs = 20
-batch_size = 50
-checkpoint_every = 0.0
-data = { source = "digits", validation = 0.2 }
-model = { width = 16 }
-
-[search]
-trials = 24
-
-[search.space]
-optim.lr = { low = 0.01, high = 1.0, log = true }
-model.depth = { low = 5, high = 20 }
-model.gate_bias = { low = -5.0, high = -1.0 }
-"""
 TRAIN = ("digits", "--seeds", "6", "--width", "16", "--depth", "20", "--epochs", "30", "--checkpoint-every", "0")
 SERVER_KILLS = 5
 ROWS = "maxout,fitnet-a-hints,fitnet-a,highway-a"
@@ -67,9 +52,7 @@ def seeds(folder: Path) -> list[str]:
 
 
 def search(folder: Path) -> list[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "search.toml").write_text(SEARCH)
-    return verydeep("search", folder / "search.toml", "--study", folder / "search", "--quiet")
+    return verydeep("search", Path(__file__).with_suffix(".toml"), "--study", folder / "search", "--quiet")
 
 
 def table(folder: Path) -> list[str]:
@@ -110,6 +93,14 @@ class Command:
         """Wait until the study has recorded some epochs."""
         while self.is_running() and not (self.workers() and self.place.epochs() >= epochs):
             time.sleep(0.2)
+
+
+def undisturbed(kind: str, folder: Path) -> Outcome:
+    """Train a study without disturbing it."""
+    command = Command(kind, folder)
+    command.start()
+    command.end()
+    return outcome(command.place)
 
 
 def kill_workers(command: Command, kills: int) -> dict[str, Any]:
@@ -157,10 +148,7 @@ def stop_without_server(command: Command, server: Server) -> dict[str, Any]:
 
 def disturb(kind: str, folder: Path, server: Server, kills: int) -> dict[str, dict[str, Any]]:
     """Disturb a kind of study in all ways."""
-    calm = Command(kind, folder / "calm")
-    calm.start()
-    calm.end()
-    expected, found = outcome(calm.place), {}
+    expected, found = undisturbed(kind, folder / "calm"), {}
     ways: dict[str, tuple[str | None, Callable[[Command], dict[str, Any]]]] = {
         "workers killed, journal file": (None, lambda command: kill_workers(command, kills)),
         "workers killed, PostgreSQL": (server.new_database(), lambda command: kill_workers(command, kills)),
