@@ -9,6 +9,7 @@ studies bit for bit. The result is results/benchmarks/study-kills.json; the exit
 
 import argparse
 import json
+import os
 import random
 import signal
 import sys
@@ -113,18 +114,20 @@ def kill_workers(command: Command, kills: int) -> dict[str, Any]:
 
 
 def kill_server(command: Command, server: Server) -> dict[str, Any]:
-    """Kill the server at random instants and start it again a little later."""
+    """Kill the server at random instants, sometimes a worker with it, and start it again a little later."""
     command.start()
     command.wait_for_epochs(3)
     chance, kills = random.Random(0), 0
     while command.is_running() and kills < SERVER_KILLS:
         server.stop()
         kills += 1
-        time.sleep(chance.uniform(0.5, 5.0))
+        if kills % 2:
+            os.kill(chance.choice(command.workers()), signal.SIGKILL)
+        time.sleep(chance.uniform(0.5, 8.0))
         server.start()
         time.sleep(chance.uniform(2.0, 5.0))
     command.end()
-    return {"kills": kills}
+    return {"kills": kills, "workers_killed_meanwhile": (kills + 1) // 2}
 
 
 def stop_without_server(command: Command, server: Server) -> dict[str, Any]:
