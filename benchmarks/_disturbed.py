@@ -70,11 +70,13 @@ class Result:
 
     Attributes:
         status: Such as finished.
+        reason: Why it failed, if it did.
         metrics: Those of every epoch.
         files: The metrics, the summary and digests of the weights in the folder.
     """
 
     status: str
+    reason: str
     metrics: tuple[dict[str, Any], ...]
     files: dict[str, Any]
 
@@ -87,11 +89,12 @@ class Outcome:
     complete: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
 
-    def compared(self, calm: "Outcome") -> dict[str, int]:
-        """How many trainings there are, and how many of them are not as in an undisturbed study."""
+    def compared(self, calm: "Outcome") -> dict[str, Any]:
+        """How many trainings there are, and how many of them are as in an undisturbed study."""
         names = calm.results.keys() | self.results.keys() | self.complete.keys()
         pairs = [(self.results.get(name), calm.results.get(name)) for name in sorted(names)]
         both = [(found, expected) for found, expected in pairs if found and expected]
+        different = [name for name in sorted(names) if self.results.get(name) != calm.results.get(name)]
         return {
             "trainings": len(names),
             "lost": sum(self.complete[name] == 0 for name in names),
@@ -101,10 +104,16 @@ class Outcome:
             ),
             "same_runs_and_weights": sum(found.files == other.files for found, other in both),
             "attempts": self.attempts,
+            **({"different": {name: self.described(name) for name in different}} if different else {}),
         }
 
+    def described(self, name: str) -> str:
+        """How a training ended, for people who want to know why it is different."""
+        result = self.results.get(name)
+        return f"{result.status} after {len(result.metrics)} epochs: {result.reason}" if result else "no result"
 
-def is_same(compared: dict[str, int]) -> bool:
+
+def is_same(compared: dict[str, Any]) -> bool:
     """Whether a comparison found no difference."""
     whole = compared["trainings"]
     same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole
@@ -119,8 +128,9 @@ def outcome(place: Place) -> Outcome:
         found.attempts += 1
         if trial.state == TrialState.COMPLETE:
             found.complete[name] += 1
-            status = json.loads(trial.user_attrs["result"])["status"]
-            found.results[name] = Result(status, _metrics(trial), _files(name, place.folders))
+            result = json.loads(trial.user_attrs["result"])
+            files = _files(name, place.folders)
+            found.results[name] = Result(result["status"], result.get("reason", ""), _metrics(trial), files)
     return found
 
 
@@ -157,13 +167,15 @@ class Killer:
         kills: How often.
         seconds: The shortest and the longest time between two kills.
         seed: The seed of the instants and of the choice of workers.
+
+    Attributes:
+        killed: How many workers it has killed.
+        in_training: How many of them were training.
     """
 
     def __init__(self, kills: int, seconds: tuple[float, float], seed: int = 0) -> None:
         self.kills, self.seconds, self.chance = kills, seconds, random.Random(seed)
-        self.killed = 0
-        self.in_training = 0
-        self.deaths: Counter[tuple[str, int]] = Counter()
+        self.killed = self.in_training = 0
 
     def run(self, place: Place, workers: Callable[[], list[int]], is_running: Callable[[], bool]) -> None:
         """Kill workers until the study ends."""
@@ -174,30 +186,44 @@ class Killer:
 
     def _kill(self, workers: list[int], attempts: list[FrozenTrial]) -> None:
         """Kill one of the workers; spare those whose training would be given up, and often those that are starting."""
-        progress: Counter[str] = Counter()
+        by_training: dict[str, list[FrozenTrial]] = {}
         for trial in attempts:
-            progress[trial.user_attrs["training"]] = max(progress[trial.user_attrs["training"]], len(_metrics(trial)))
-        trainings = {
-            int(trial.user_attrs["worker"].split("-")[-2]): trial.user_attrs["training"]
-            for trial in attempts
-            if trial.state == TrialState.RUNNING and "worker" in trial.user_attrs
-        }
+            by_training.setdefault(trial.user_attrs["training"], []).append(trial)
+        training: dict[int, str] = {}
+        endangered = set()
+        for name, tried in by_training.items():
+            training |= {pid: name for trial in tried if (pid := _worker(trial)) in workers}
+            if _deaths(tried, workers) >= MOST_DEATHS - 1:
+                endangered.add(name)
         if self.chance.random() < TRAINING:
-            workers = [pid for pid in workers if pid in trainings]
-        allowed = []
-        for pid in workers:
-            name = trainings.get(pid, "")
-            if self.deaths[name, progress[name]] < MOST_DEATHS - 1:
-                allowed.append(pid)
-        if not allowed:
-            return
-        pid = self.chance.choice(allowed)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            self.killed += 1
-            if name := trainings.get(pid, ""):
-                self.in_training += 1
-                self.deaths[name, progress[name]] += 1
+            workers = [pid for pid in workers if pid in training]
+        # A worker without a training may be about to claim one that is endangered.
+        waiting = endangered - set(training.values())
+        allowed = [pid for pid in workers if (training[pid] not in endangered if pid in training else not waiting)]
+        if allowed:
+            pid = self.chance.choice(allowed)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.killed += 1
+                self.in_training += pid in training
+
+
+def _worker(trial: FrozenTrial) -> int | None:
+    """The process that trains, if there is one."""
+    is_running = trial.state == TrialState.RUNNING and "worker" in trial.user_attrs
+    return int(trial.user_attrs["worker"].split("-")[-2]) if is_running else None
+
+
+def _deaths(attempts: list[FrozenTrial], workers: list[int]) -> int:
+    """How often a training has died since it last got further."""
+    count, reached = 0, 0.0
+    for trial in attempts:
+        got = max(*trial.intermediate_values, 0, trial.user_attrs.get("from", 0.0))
+        if got > reached:
+            count, reached = 0, got
+        is_dead = trial.state == TrialState.RUNNING and _worker(trial) not in workers
+        count += is_dead or (trial.state == TrialState.FAIL and not trial.user_attrs.get("left"))
+    return count
 
 
 def run_command(command: list[str]) -> subprocess.Popen[str]:

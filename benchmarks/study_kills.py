@@ -21,13 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from _disturbed import Killer, Outcome, Place, children, is_same, outcome, run_command, verydeep
+from _postgres import Server, installed
 from _result import write_result
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "studies"), str(ROOT / "tests" / "search")]
-
-from _postgres import Server, installed  # noqa: E402
-
 TRAIN = ("digits", "--seeds", "6", "--width", "16", "--depth", "20", "--epochs", "30", "--checkpoint-every", "0")
 SERVER_KILLS = 5
 ROWS = "maxout,fitnet-a-hints,fitnet-a,highway-a"

@@ -23,15 +23,12 @@ from typing import Any
 
 from _disturbed import Killer, Place, children, is_same, outcome, verydeep
 from _machines import Network, missing
+from _postgres import Server, installed
 from _result import write_result
 from optuna.trial import TrialState
 from study_kills import KINDS, ROOT, undisturbed
 
 from verydeep.redact import redact
-
-sys.path[:0] = [str(ROOT / "tests" / "studies"), str(ROOT / "tests" / "search")]
-
-from _postgres import Server, installed  # noqa: E402
 
 PASSWORD = "gZ7-rosebud-19"
 SECONDS = {"seeds": (1.0, 3.0), "search": (0.5, 2.5), "table": (4.0, 8.0)}  # between two kills
