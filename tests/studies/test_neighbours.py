@@ -1,7 +1,8 @@
-"""Workers on one machine that need the same run at the same time, and workers that start while the server is down."""
+"""Workers that need the same run at the same time, train a teacher again, or start while the server is down."""
 
+import shutil
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from verydeep.lock import exclusive_lock, is_held
 from verydeep.studies import DatasetCache, Group, Study, open_study, start_study, work
 from verydeep.studies.worker import __main__ as program, _training
 from verydeep.studies.worker._training import TrainingEvents, train_run
+from verydeep.studies.worker._worker import TrainingCrashed
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
+from verydeep.training._trainer import Trainer
 
 CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=8), epochs=1, batch_size=500)
 GROUPS = [
@@ -55,6 +58,29 @@ def test_a_run_that_another_worker_fetches_meanwhile_is_kept(tmp_path: Path) -> 
         study.artifacts.download(teacher, run)
     assert [path.name for path in run.parent.iterdir()] == ["teacher"]
     assert (run / "model.safetensors").read_bytes() == (study.folder / "teacher" / "model.safetensors").read_bytes()
+
+
+def test_a_teacher_that_is_trained_again_is_progress_of_its_student(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = replace(CONFIG, epochs=6)
+    study = start_study(tmp_path / "study", [replace(GROUPS[0], config=longer), GROUPS[1]])
+    assert work(study, only=["teacher"])
+    shutil.rmtree(study.run_path("teacher"))  # as if it were on another machine
+    fit, epochs = Trainer.train_epoch, []
+
+    def die_in_every_second_epoch(trainer: Trainer, *arguments: Any) -> Any:
+        epochs.append(trainer)
+        if len(epochs) % 2 == 0:
+            raise MemoryError
+        return fit(trainer, *arguments)
+
+    monkeypatch.setattr(Trainer, "train_epoch", die_in_every_second_epoch)
+    for _ in range(7):
+        with suppress(TrainingCrashed):
+            assert work(study)
+    assert [record.status for record in study.records()] == ["finished", "finished"]
+    assert study.records()[1].attempts == 7
 
 
 def test_a_worker_that_starts_while_the_server_is_down_waits_for_it(
