@@ -25,7 +25,10 @@ from sqlalchemy.pool import NullPool
 
 from verydeep.processes import python_command
 
-MOST_DEATHS = 3  # over one training without progress: the study then gives it up, by design
+# A study gives a training up, by design, after three deaths without progress. With a server, a worker that is alive but
+# silent for too long on a busy machine counts as dead, too.
+DEATHS, DEATHS_ON_SERVER = 2, 1
+HEARTBEAT = ("--heartbeat", "3")
 TRAINING = 0.8  # of the kills are for workers that train, because starting one takes as long as a short training
 
 
@@ -182,9 +185,9 @@ class Killer:
         while is_running():
             time.sleep(self.chance.uniform(*self.seconds))
             if self.killed < self.kills and (found := workers()):
-                self._kill(found, place.attempts())
+                self._kill(found, place.attempts(), DEATHS if place.url is None else DEATHS_ON_SERVER)
 
-    def _kill(self, workers: list[int], attempts: list[FrozenTrial]) -> None:
+    def _kill(self, workers: list[int], attempts: list[FrozenTrial], most: int) -> None:
         """Kill one of the workers; spare those whose training would be given up, and often those that are starting."""
         by_training: dict[str, list[FrozenTrial]] = {}
         for trial in attempts:
@@ -193,7 +196,7 @@ class Killer:
         endangered = set()
         for name, tried in by_training.items():
             training |= {pid: name for trial in tried if (pid := _worker(trial)) in workers}
-            if _deaths(tried, workers) >= MOST_DEATHS - 1:
+            if _deaths(tried, workers) >= most:
                 endangered.add(name)
         if self.chance.random() < TRAINING:
             workers = [pid for pid in workers if pid in training]

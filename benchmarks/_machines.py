@@ -94,6 +94,10 @@ class Network(AbstractContextManager["Network"]):
         """The folder that a machine sees as its disk."""
         return self.folder / f"machine-{number}"
 
+    def set_cable(self, number: int, plugged: bool) -> None:
+        """Pull a machine's network cable, or plug it in."""
+        _ip(f"link set vd-out-{number} {'up' if plugged else 'down'}")
+
     def on(self, number: int, *command: str, shared: bool = False) -> list[str]:
         """The command that runs a command on a machine, in the same process."""
         enter = ["sh", "-c", _ENTER, "enter", str(self.folder), str(number), "yes" if shared else "no"]

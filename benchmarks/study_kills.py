@@ -1,10 +1,11 @@
 """Disturb studies and compare their results with undisturbed ones: `python benchmarks/study_kills.py [--kills 20]`.
 
 Workers of six seeds, of a search and of a table of the paper (students and their teacher) are killed with `kill -9` at
-random instants, with a journal file and with a PostgreSQL server from Debian's packages. The server itself is killed
-and started again during a study. Someone presses Ctrl-C while the server is down, and continues later. No training may
-be lost or counted twice, and all metrics (except the seconds), runs and weights must equal those of undisturbed
-studies bit for bit. The result is results/benchmarks/study-kills.json; the exit code is 1 if anything differs.
+random instants, with a journal file and with a PostgreSQL server from Debian's packages. During a search, the server
+itself is killed and started again, and so is the command. Someone presses Ctrl-C on seeds while the server is down, and
+continues later. No training may be lost or counted twice, and all metrics (except the seconds), runs and weights must
+equal those of undisturbed studies bit for bit. The result is results/benchmarks/study-kills.json; the exit code is 1 if
+anything differs.
 """
 
 import argparse
@@ -20,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _disturbed import Killer, Outcome, Place, children, is_same, outcome, run_command, verydeep
+from _disturbed import HEARTBEAT, Killer, Outcome, Place, children, is_same, outcome, run_command, verydeep
 from _postgres import Server, installed
 from _result import write_result
 
 ROOT = Path(__file__).parents[1]
 TRAIN = ("digits", "--seeds", "6", "--width", "16", "--depth", "20", "--epochs", "30", "--checkpoint-every", "0")
-SERVER_KILLS = 5
+SERVER_KILLS, COMMAND_KILLS = 5, 3
 ROWS = "maxout,fitnet-a-hints,fitnet-a,highway-a"
 
 
@@ -70,7 +71,7 @@ class Command:
 
     def __init__(self, kind: str, folder: Path, url: str | None = None) -> None:
         self.kind, self.place = KINDS[kind], Place((folder / KINDS[kind].study,), url)
-        storage = ["--storage", url, "--heartbeat", "1"] if url else []
+        storage = ["--storage", url, *HEARTBEAT] if url else []
         self.command = [*self.kind.command(folder), "--jobs", "2", *storage]
 
     def start(self) -> None:
@@ -107,7 +108,8 @@ def kill_workers(command: Command, kills: int) -> dict[str, Any]:
     killer = Killer(kills, command.kind.seconds)
     killer.run(command.place, command.workers, command.is_running)
     command.end()
-    return {"kills": killer.killed, "kills_during_training": killer.in_training}
+    assert killer.killed == kills, f"the study ended after {killer.killed} kills; train for longer"
+    return {"kills": kills, "kills_during_training": killer.in_training}
 
 
 def kill_server(command: Command, server: Server) -> dict[str, Any]:
@@ -146,15 +148,30 @@ def stop_without_server(command: Command, server: Server) -> dict[str, Any]:
     return {"seconds_to_stop": seconds, "workers_left": left, "trainings_finished_before": finished}
 
 
+def kill_command(command: Command) -> dict[str, Any]:
+    """Kill the command that has started the workers, and continue at once, while they save and leave."""
+    for kill in range(COMMAND_KILLS):
+        command.start()
+        command.wait_for_epochs(3 if kill == 0 else command.place.epochs() + 3)
+        command.process.kill()
+        command.end(-signal.SIGKILL)
+    command.start()
+    command.end()
+    return {"kills": COMMAND_KILLS}
+
+
 def disturb(kind: str, folder: Path, server: Server, kills: int) -> dict[str, dict[str, Any]]:
-    """Disturb a kind of study in all ways."""
+    """Disturb a kind of study in several ways."""
     expected, found = undisturbed(kind, folder / "calm"), {}
     ways: dict[str, tuple[str | None, Callable[[Command], dict[str, Any]]]] = {
         "workers killed, journal file": (None, lambda command: kill_workers(command, kills)),
         "workers killed, PostgreSQL": (server.new_database(), lambda command: kill_workers(command, kills)),
-        "server killed": (server.new_database(), lambda command: kill_server(command, server)),
-        "Ctrl-C without server": (server.new_database(), lambda command: stop_without_server(command, server)),
     }
+    if kind == "seeds":
+        ways["Ctrl-C without server"] = (server.new_database(), lambda command: stop_without_server(command, server))
+    if kind == "search":
+        ways["server killed"] = (server.new_database(), lambda command: kill_server(command, server))
+        ways["command killed"] = (None, kill_command)
     for number, (way, (url, run)) in enumerate(ways.items()):
         command = Command(kind, folder / str(number), url)
         found[way] = run(command) | outcome(command.place).compared(expected)

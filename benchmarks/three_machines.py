@@ -3,15 +3,17 @@
 The machines are network namespaces with host names and disks of their own; the only thing they share is a PostgreSQL
 server that asks for a password (needs root and Debian's postgresql). A study starts on machine 1, and workers on
 machines 2 and 3 join it. While they train six seeds and a search of 24 trials, workers on all machines are killed with
-`kill -9` at random instants; one that was killed is started again, as a cluster would do. Then a teacher and its
-students are trained on different machines, with a shared folder for weights and without one. All metrics (except the
-seconds) and weights must equal those of a single undisturbed machine bit for bit, and the password must not appear in
-any file. The result is results/benchmarks/three-machines.json; the exit code is 1 if anything differs.
+`kill -9` at random instants; one that was killed is started again, as a cluster would do. In another search, network
+cables are pulled. Then a teacher and its students are trained on different machines, with a shared folder for weights
+and without one. All metrics (except the seconds) and weights must equal those of a single undisturbed machine bit for
+bit, and the password must not appear in any file. The result is results/benchmarks/three-machines.json; the exit code
+is 1 if anything differs.
 """
 
 import argparse
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _disturbed import Killer, Place, children, is_same, outcome, verydeep
+from _disturbed import HEARTBEAT, Killer, Place, children, is_same, outcome, verydeep
 from _machines import Network, missing
 from _postgres import Server, installed
 from _result import write_result
@@ -32,7 +34,6 @@ from verydeep.redact import redact
 
 PASSWORD = "gZ7-rosebud-19"
 SECONDS = {"seeds": (1.0, 3.0), "search": (0.5, 2.5), "table": (4.0, 8.0)}  # between two kills
-HEARTBEAT = ("--heartbeat", "1")
 
 
 class Machine:
@@ -89,8 +90,15 @@ class Machines:
 
     def machines_used(self) -> dict[str, int]:
         """How many trainings each machine has finished."""
-        finished = [trial for trial in self.place.attempts() if trial.state == TrialState.COMPLETE]
-        return dict(sorted(Counter(trial.user_attrs["worker"].rsplit("-", 2)[0] for trial in finished).items()))
+        return dict(sorted(Counter(self._hosts(TrialState.COMPLETE)).items()))
+
+    def is_training(self, number: int) -> bool:
+        """Whether a machine trains at the moment."""
+        return f"machine-{number}" in self._hosts(TrialState.RUNNING)
+
+    def _hosts(self, state: TrialState) -> list[str]:
+        trials = [trial for trial in self.place.attempts() if trial.state == state and "worker" in trial.user_attrs]
+        return [trial.user_attrs["worker"].rsplit("-", 2)[0] for trial in trials]
 
 
 def kill_workers(machines: Machines, kills: int) -> dict[str, Any]:
@@ -103,7 +111,26 @@ def kill_workers(machines: Machines, kills: int) -> dict[str, Any]:
         lambda: [*children(first.process.pid), *(other.process.pid for other in others if other.is_running())],
         lambda: True in [machine.is_running() for machine in (first, *others)],  # all, so that all are started again
     )
-    return {"kills": killer.killed, "kills_during_training": killer.in_training}
+    assert killer.killed == kills, f"the study ended after {killer.killed} kills; train for longer"
+    return {"kills": kills, "kills_during_training": killer.in_training}
+
+
+def pull_cables(machines: Machines, times: int) -> dict[str, Any]:
+    """Disconnect machines for longer than a worker may be silent: others take their trainings, and they must notice."""
+    first = machines.start_study(1)
+    others = {number: machines.join(number) for number in (2, 3)}
+    chance, everyone, pulled = random.Random(0), (first, *others.values()), 0
+    while True in [machine.is_running() for machine in everyone]:
+        number = 2 + pulled % 2
+        if pulled < times and machines.is_training(number):
+            machines.network.set_cable(number, plugged=False)
+            time.sleep(chance.uniform(12, 18))
+            machines.network.set_cable(number, plugged=True)
+            pulled += 1
+        time.sleep(1)
+    lost = sum(other.log.read_text().count("given to another worker") for other in others.values())
+    assert pulled == times, f"the study ended after {pulled} interruptions; train for longer"
+    return {"interruptions": pulled, "trainings_taken_over": lost}
 
 
 def separate(machines: Machines, kills: int, shared: bool) -> dict[str, Any]:
@@ -143,6 +170,7 @@ def main() -> int:
         ways: dict[str, tuple[str, Callable[[Machines], dict[str, Any]]]] = {
             "seeds": ("seeds", lambda machines: kill_workers(machines, options.kills)),
             "search": ("search", lambda machines: kill_workers(machines, options.kills)),
+            "search, cables pulled": ("search", lambda machines: pull_cables(machines, 3)),
             "teacher elsewhere, shared folder": ("table", lambda machines: separate(machines, 3, True)),
             "teacher elsewhere, nothing shared": ("table", lambda machines: separate(machines, 3, False)),
         }
