@@ -3,6 +3,7 @@
 Results are read from the storage, with Optuna alone, and from the folders of the runs.
 """
 
+import atexit
 import hashlib
 import json
 import os
@@ -230,7 +231,9 @@ def _deaths(attempts: list[FrozenTrial], workers: list[int]) -> int:
 
 
 def run_command(command: list[str]) -> subprocess.Popen[str]:
-    """Start a command without a terminal; `communicate` returns what it has printed."""
-    return subprocess.Popen(
+    """Start a command without a terminal, which ends with this process; `communicate` returns what it has printed."""
+    process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    atexit.register(process.kill)
+    return process

@@ -7,6 +7,7 @@ mount namespace. The folder `Network.shared` is visible on machines that mount i
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from contextlib import AbstractContextManager, suppress
@@ -83,6 +84,9 @@ class Network(AbstractContextManager["Network"]):
 
     def _remove(self) -> None:
         for number in self.machines:
+            with suppress(subprocess.CalledProcessError):
+                for pid in _ip(f"netns pids verydeep-{number}").split():
+                    os.kill(int(pid), signal.SIGKILL)
             for command in (f"netns del verydeep-{number}", f"link del vd-out-{number}"):
                 with suppress(subprocess.CalledProcessError):
                     _ip(command)
@@ -104,5 +108,5 @@ class Network(AbstractContextManager["Network"]):
         return ["ip", "netns", "exec", f"verydeep-{number}", "unshare", "--mount", "--uts", *enter, *command]
 
 
-def _ip(command: str) -> None:
-    subprocess.run(["ip", *shlex.split(command)], check=True, capture_output=True)
+def _ip(command: str) -> str:
+    return subprocess.run(["ip", *shlex.split(command)], check=True, capture_output=True, text=True).stdout
