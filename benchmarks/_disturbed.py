@@ -26,10 +26,9 @@ from sqlalchemy.pool import NullPool
 
 from verydeep.processes import python_command
 
-# A study gives a training up, by design, after three deaths without progress. With a server, a worker that is alive but
-# silent for too long on a busy machine counts as dead, too.
-DEATHS, DEATHS_ON_SERVER = 2, 1
-HEARTBEAT = ("--heartbeat", "3")
+MOST_DEATHS = 3  # over one training without progress: the study then gives it up, by design
+HEARTBEAT = ("--heartbeat", "3")  # workers that are silent four times as long count as dead; machines may be busy
+_TIMES = ("seconds", "date", "environment")
 TRAINING = 0.8  # of the kills are for workers that train, because starting one takes as long as a short training
 
 
@@ -120,7 +119,7 @@ class Outcome:
 def is_same(compared: dict[str, Any]) -> bool:
     """Whether a comparison found no difference."""
     whole = compared["trainings"]
-    same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole
+    same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole and compared.get("same_table", True)
     return same and whole > 0 and compared["lost"] == compared["counted_twice"] == 0
 
 
@@ -159,9 +158,17 @@ def _files(name: str, folders: Iterable[Path]) -> dict[str, Any]:
     return found[0] if found and all(files == found[0] for files in found) else {"copies": len(found)}
 
 
-def _without_times(values: dict[str, Any]) -> dict[str, Any]:
-    inner = {key: _without_times(value) if isinstance(value, dict) else value for key, value in values.items()}
-    return {key: value for key, value in inner.items() if key != "seconds"}
+def table_results(folder: Path) -> dict[str, Any]:
+    """The results of the rows of a table, without times."""
+    return {file.name: _without_times(json.loads(file.read_text())) for file in sorted(folder.rglob("*-fast.json"))}
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_times(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _without_times(each) for key, each in value.items() if key not in _TIMES}
+    return value
 
 
 class Killer:
@@ -186,9 +193,9 @@ class Killer:
         while is_running():
             time.sleep(self.chance.uniform(*self.seconds))
             if self.killed < self.kills and (found := workers()):
-                self._kill(found, place.attempts(), DEATHS if place.url is None else DEATHS_ON_SERVER)
+                self._kill(found, place.attempts())
 
-    def _kill(self, workers: list[int], attempts: list[FrozenTrial], most: int) -> None:
+    def _kill(self, workers: list[int], attempts: list[FrozenTrial]) -> None:
         """Kill one of the workers; spare those whose training would be given up, and often those that are starting."""
         by_training: dict[str, list[FrozenTrial]] = {}
         for trial in attempts:
@@ -197,7 +204,7 @@ class Killer:
         endangered = set()
         for name, tried in by_training.items():
             training |= {pid: name for trial in tried if (pid := _worker(trial)) in workers}
-            if _deaths(tried, workers) >= most:
+            if _deaths(tried, workers) >= MOST_DEATHS - 1:
                 endangered.add(name)
         if self.chance.random() < TRAINING:
             workers = [pid for pid in workers if pid in training]

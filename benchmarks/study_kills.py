@@ -21,7 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _disturbed import HEARTBEAT, Killer, Outcome, Place, children, is_same, outcome, run_command, verydeep
+from _disturbed import (
+    HEARTBEAT,
+    Killer,
+    Outcome,
+    Place,
+    children,
+    is_same,
+    outcome,
+    run_command,
+    table_results,
+    verydeep,
+)
 from _postgres import Server, installed
 from _result import write_result
 
@@ -175,6 +186,9 @@ def disturb(kind: str, folder: Path, server: Server, kills: int) -> dict[str, di
     for number, (way, (url, run)) in enumerate(ways.items()):
         command = Command(kind, folder / str(number), url)
         found[way] = run(command) | outcome(command.place).compared(expected)
+        if kind == "table":
+            results = [table_results(folder / name / "results") for name in ("calm", str(number))]
+            found[way]["same_table"] = bool(results[0]) and results[0] == results[1]
         print(f"{kind}, {way}: {json.dumps(found[way])}", flush=True)
     return found
 
