@@ -163,7 +163,7 @@ def table_results(folder: Path) -> dict[str, Any]:
     return {file.name: _without_times(json.loads(file.read_text())) for file in sorted(folder.rglob("*-fast.json"))}
 
 
-def _without_times(value: Any) -> Any:
+def _without_times(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     if isinstance(value, list):
         return [_without_times(each) for each in value]
     if isinstance(value, dict):
