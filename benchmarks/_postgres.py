@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests and benchmarks: Debian's binaries, a socket, no port, no password."""
+"""A private PostgreSQL server for tests and benchmarks: Debian's binaries; a socket, or an address with a password."""
 
 import os
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -17,10 +18,17 @@ def installed() -> Path | None:
 
 
 class Server(AbstractContextManager["Server"]):
-    """Runs while the context lasts; root becomes the user postgres for it, as the server demands."""
+    """Runs while the context lasts; root becomes the user postgres for it, as the server demands.
 
-    def __init__(self, binaries: Path) -> None:
-        self.binaries = binaries
+    Args:
+        binaries: Where its programs are.
+        address: Listen at this address, for the machines of its network; by default, only at a socket in its folder.
+        password: What they need; the socket needs none.
+    """
+
+    def __init__(self, binaries: Path, address: str = "", password: str = "") -> None:
+        self.binaries, self.address, self.password = binaries, address, password
+        self._databases = count(1)
         # Not in pytest's own folder, which only its user may enter; a socket's path must also be short.
         self.folder = Path(tempfile.mkdtemp(prefix="vd-pg-", dir="/tmp"))
         if os.getuid() == 0:
@@ -30,6 +38,12 @@ class Server(AbstractContextManager["Server"]):
     def __enter__(self) -> "Server":
         self._run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--no-locale")
         self.start()
+        if self.address:
+            with (Path(self.data) / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {self.address}/24 scram-sha-256\n")
+            change = f"ALTER USER postgres PASSWORD '{self.password}'"
+            self._run("psql", "-h", str(self.folder), "-U", "postgres", "-c", change)
+            self._run("pg_ctl", "-D", self.data, "reload")
         return self
 
     def __exit__(
@@ -44,10 +58,21 @@ class Server(AbstractContextManager["Server"]):
 
     @property
     def url(self) -> str:
-        return f"postgresql://postgres@/postgres?host={self.folder}"
+        return self._url("postgres")
+
+    def new_database(self) -> str:
+        """Create a database and return its URL."""
+        name = f"database{next(self._databases)}"
+        self._run("createdb", "-h", str(self.folder), "-U", "postgres", name)
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
+        if self.address:
+            return f"postgresql://postgres:{self.password}@{self.address}/{database}"
+        return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
+        options = f"-k {self.folder} -c listen_addresses='{self.address}' -c fsync=off"
         self._run("pg_ctl", "-D", self.data, "-w", "-o", options, "-l", str(self.folder / "log"), "start")
 
     def stop(self) -> None:

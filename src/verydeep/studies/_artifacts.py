@@ -74,7 +74,11 @@ class Artifacts:
                 if _digest(folder / name) != digest:
                     raise UserError(f"{run.name}: {name} in the artifact store is damaged (its digest has changed)")
             folder.chmod(0o755)
-            folder.rename(run)
+            try:
+                folder.rename(run)
+            except OSError:
+                if not (run / "summary.json").exists():  # another worker on this machine has fetched it meanwhile
+                    raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -171,6 +171,12 @@ def report_start(study: Study, claim: Claim, environment: dict[str, Any], positi
         study.store.storage.set_trial_user_attr(claim.trial_id, "from", position)
 
 
+def report_teacher(study: Study, claim: Claim, position: float) -> None:
+    """Store that the teacher is trained again on this machine, and after how many epochs it starts or continues."""
+    with _lost_if_finished(claim):
+        study.store.storage.set_trial_user_attr(claim.trial_id, "teacher_from", position)
+
+
 def report_epoch(study: Study, claim: Claim, metrics: EpochMetrics) -> bool:
     """Add an epoch to a training's curve; return whether successive halving ends the training here."""
     value = getattr(metrics, study.metric)

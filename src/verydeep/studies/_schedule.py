@@ -85,11 +85,13 @@ class Attempts:
     @property
     def deaths(self) -> int:
         """How many workers have died while training it since an attempt last got further than those before it."""
-        count, reached = 0, 0.0
+        count, reached, taught = 0, 0.0, 0.0
         for trial in self.trials:
             got = max(epochs_reported(trial), float(trial.user_attrs.get("from", 0)))
-            if got > reached:  # a long training may be killed often through no fault of its settings
-                count, reached = 0, got
+            teacher = float(trial.user_attrs.get("teacher_from", 0))
+            if got > reached or teacher > taught:
+                # A long training may be killed often through no fault of its settings.
+                count, reached, taught = 0, max(got, reached), max(teacher, taught)
             died = trial.state == TrialState.FAIL and not trial.user_attrs.get("left")
             count += died and trial.number > self.retried
         return count

@@ -64,16 +64,7 @@ class PostgresStore:
                 raise UserError(f"storage {redact(url)}: {str(error).splitlines()[0]}") from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
-        """Call a function, again for a few minutes if the server restarts or the network fails, until interrupted."""
-        last = time.monotonic() + _RETRY_FOR
-        with interruptible() as interrupt:
-            while True:
-                try:
-                    return call()
-                except STORAGE_ERRORS:
-                    if interrupt.requested or time.monotonic() > last:
-                        raise
-                    time.sleep(_RETRY_AFTER)
+        return with_retry(call)
 
     def claiming(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -90,6 +81,20 @@ class PostgresStore:
 
     def release_dead(self, study: optuna.Study) -> None:
         release_silent(study)
+
+
+def with_retry(call: Callable[[], Result]) -> Result:
+    """Call a function, again for a few minutes if the server restarts or the network fails, until interrupted."""
+    last = time.monotonic() + _RETRY_FOR
+    with interruptible() as interrupt:
+        while True:
+            try:
+                return call()
+            except (*STORAGE_ERRORS, UserError) as error:
+                is_down = isinstance(error, STORAGE_ERRORS) or isinstance(error.__cause__, STORAGE_ERRORS)
+                if not is_down or interrupt.requested or time.monotonic() > last:
+                    raise
+                time.sleep(_RETRY_AFTER)
 
 
 @contextmanager

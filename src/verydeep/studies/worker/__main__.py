@@ -8,6 +8,7 @@ from verydeep.errors import UserError
 from verydeep.processes import first_message, send_if_possible, stop_when_input_closes
 from verydeep.studies._budget import Budget
 from verydeep.studies._open import open_study
+from verydeep.studies.storage._postgres import with_retry
 from verydeep.studies.worker._worker import CRASHED, TrainingCrashed, work
 from verydeep.training import interruptible
 
@@ -17,9 +18,13 @@ def main() -> int:
     options = first_message()
     sys.stdout = sys.stderr  # what libraries print must not mix with the messages to the parent
     try:
-        with interruptible():  # from the start, so that a request to stop that comes before the work begins is not lost
+        with interruptible() as interrupt:
+            # From the start, so that a request to stop that comes before the work begins is not lost.
             stop_when_input_closes()
-            study = open_study(options["folder"], artifacts=options["artifacts"], **options["store"])
+            # The parent has reached the server, so it is worth waiting for.
+            study = with_retry(
+                lambda: open_study(options["folder"], artifacts=options["artifacts"], **options["store"])
+            )
             work(
                 study,
                 root=options["root"],
@@ -31,7 +36,7 @@ def main() -> int:
             )
     except UserError as error:
         print(error, file=sys.stderr)
-        return 2
+        return 0 if interrupt.requested else 2
     except TrainingCrashed as crash:
         traceback.print_exception(crash.__cause__)
         return CRASHED

@@ -119,10 +119,20 @@ def train_run(
         wrap: Adds to what is done while training, such as TensorBoard.
     """
     events.wait()
-    while is_held(path / "lock"):  # by a process that counts as dead but is alive, until the end of its epoch
-        time.sleep(_POLL_EVERY)
-        events.wait()
-    progress = wrap(_Reporter(events))
+    while True:
+        while is_held(path / "lock"):  # by a process that counts as dead but is alive, until the end of its epoch
+            time.sleep(_POLL_EVERY)
+            events.wait()
+        try:
+            return _start_or_continue(config, path, data, events, wrap(_Reporter(events)))
+        except UserError:
+            if not is_held(path / "lock"):  # by another worker that needs the same teacher and was a moment faster
+                raise
+
+
+def _start_or_continue(
+    config: TrainConfig, path: Path, data: DatasetCache, events: TrainingEvents, progress: TrainingProgress
+) -> Run:
     if not (path / "config.json").exists():
         return train(config, path, loaded=data(config.data), progress=progress)
     run = Run.load(path)

@@ -24,6 +24,7 @@ from verydeep.studies._claim import (
     release_training,
     report_epoch,
     report_start,
+    report_teacher,
 )
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
@@ -224,7 +225,7 @@ class _Worker:
         self.report(f"{teacher}: trained again, because this machine does not have it")
         settings = next(each.settings for each in self.study.records([group.name]) if each.name == teacher)
         config = training_config(group, number, settings, self.study.folder)
-        train_run(config, self.study.run_path(teacher), self.data, _OnlyWait(events))
+        train_run(config, self.study.run_path(teacher), self.data, _TeacherEvents(events))
 
     def _upload(self, claim: Claim, curve: list[EpochMetrics]) -> None:
         """Share a run that others need: a teacher, or the best of its group so far."""
@@ -268,11 +269,18 @@ class _Events(TrainingEvents):
             raise Paused
 
 
-class _OnlyWait(TrainingEvents):
-    """Reports nothing: the training is a copy of one that has been recorded."""
+class _TeacherEvents(TrainingEvents):
+    """Reports only how far it is: the training is a copy of one that has been recorded.
+
+    Otherwise, a student would be given up after a few deaths while its teacher makes progress.
+    """
 
     def __init__(self, events: _Events) -> None:
         self.events = events
+
+    def start(self, environment: dict[str, Any], position: float) -> None:
+        study, claim = self.events.worker.study, self.events.claim
+        study.store.with_retry(lambda: report_teacher(study, claim, position))
 
     def wait(self) -> None:
         self.events.wait()
