@@ -119,8 +119,8 @@ class Outcome:
 def is_same(compared: dict[str, Any]) -> bool:
     """Whether a comparison found no difference."""
     whole = compared["trainings"]
-    same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole and compared.get("same_table", True)
-    return same and whole > 0 and compared["lost"] == compared["counted_twice"] == 0
+    same = compared["same_metrics"] == compared["same_runs_and_weights"] == whole > 0
+    return bool(same and compared["lost"] == compared["counted_twice"] == 0 and compared.get("same_table", True))
 
 
 def outcome(place: Place) -> Outcome:

@@ -16,13 +16,13 @@ from _disturbed import Outcome, Place, outcome
 from _postgres import Server
 
 from verydeep.data import DataConfig
-from verydeep.studies import Choices, Group, Range, Sampling, start_study, work
+from verydeep.studies import Choices, Group, Range, Sampling, Space, start_study, work
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
 
 CONFIG = TrainConfig(
     DataConfig("digits", validation=0.2), ModelConfig(width=8, depth=3), epochs=3, batch_size=100, checkpoint_every=0
 )
-SPACE = {"optim.lr": Range(0.01, 1.0, log=True), "model.activation": Choices(("tanh", "relu"))}
+SPACE: Space = {"optim.lr": Range(0.01, 1.0, log=True), "model.activation": Choices(("tanh", "relu"))}
 GROUPS = [
     Group("seeds", CONFIG, seeds=(0, 1)),
     Group("trials", CONFIG, sampling=Sampling(SPACE, trials=3)),

@@ -95,7 +95,14 @@ def test_a_worker_that_starts_while_the_server_is_down_waits_for_it(
             server.start()
         return open_study(folder, **options)
 
-    options = {"root": None, "only": None, "tensorboard": False, "seconds": None, "epochs": None, "artifacts": None}
+    options: dict[str, Any] = {
+        "root": None,
+        "only": None,
+        "tensorboard": False,
+        "seconds": None,
+        "epochs": None,
+        "artifacts": None,
+    }
     options |= {"folder": str(study.folder), "store": study.store.options}
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # restored afterwards
     monkeypatch.setattr(program, "first_message", lambda: options)
