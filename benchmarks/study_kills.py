@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import shlex
 import signal
 import sys
 import tempfile
@@ -37,7 +38,7 @@ from _postgres import Server, installed
 from _result import write_result
 
 ROOT = Path(__file__).parents[1]
-TRAIN = ("digits", "--seeds", "6", "--width", "16", "--depth", "20", "--epochs", "30", "--checkpoint-every", "0")
+TRAIN = shlex.split("digits --seeds 6 --width 16 --depth 20 --epochs 30 --checkpoint-every 0 --continue")
 SERVER_KILLS, COMMAND_KILLS = 5, 3
 ROWS = "maxout,fitnet-a-hints,fitnet-a,highway-a"
 
