@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.training import interruptible
 
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    storage, began = storage_address(options.storage), time.monotonic()
+    storage, began = storage_address(options.storage, options.study), time.monotonic()
     with interruptible() as interrupt:
         study = open_study(options.study, storage=storage, artifacts=options.artifacts, heartbeat=options.heartbeat)
         names = {group.name for group in study.groups}
