@@ -302,6 +302,9 @@ def _resume_options(given: dict[str, Any], settings: list[Setting]) -> ResumeOpt
             "(--init RUN starts a new run from its weights)"
         )
     run = find_run(given["resume"])
+    if (run / "study.json").exists() and not (run / "seeds.json").exists():
+        how = f"verydeep worker {quote(str(run))}"
+        raise UserError(f"{run} is a study; continue it with the command that started it, or with: {how}")
     _check_options_of_seeds(given, (run / "seeds.json").exists(), "a folder made with --seeds")
     return ResumeOptions(**given | {"resume": run})
 
