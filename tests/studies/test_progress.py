@@ -1,6 +1,7 @@
 """What people see while a study runs: a table that fits the terminal, lines in a log, and how long it will take."""
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -404,6 +405,29 @@ def test_the_table_is_drawn_twice_a_second_at_most(tmp_path: Path, clock: Clock)
     assert text.count("demo: 0 of 1 done, 1 in training") == 1 + 3
     assert text.rpartition("demo:")[2].startswith(" 0 of 1 done, 0 in training")
     assert text.endswith("\n\x1b[?25h")  # the cursor is back, below the table
+
+
+def test_the_table_says_that_the_study_stops(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that the signal handler prints would be overwritten, and leave a part of the table behind."""
+    printed: list[bytes] = []
+    console = Console(file=StringIO(), width=100, height=20, force_terminal=True, color_system=None)
+    assert isinstance(console.file, StringIO)
+
+    def train(pool: WorkerPool, interrupt: Interrupt, poll: Callable[[list[dict[str, Any]]], None]) -> None:
+        signal.raise_signal(signal.SIGINT)
+        poll([])
+
+    monkeypatch.setattr(WorkerPool, "run_until_done", train)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("os.write", lambda file, text: printed.append(text))
+    study = study_of(tmp_path, SEEDS)
+    assert run_study(study, jobs=1, progress=StudyTable(console, clock)) == "interrupted"
+    titles = re.findall("demo: .*", console.file.getvalue())
+    assert titles[1].strip() == "demo: 0 of 3 done, 0 in training; stopping, press Ctrl-C again to quit at once"
+    assert titles[-1].strip() == "demo: 0 of 3 done, 0 in training"
+    assert not printed
+    assert run_study(study, jobs=1, progress=StudyProgress()) == "interrupted"
+    assert len(printed) == 1
 
 
 def test_a_study_shows_its_table_in_a_notebook(

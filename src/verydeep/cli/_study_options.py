@@ -14,7 +14,7 @@ Storage = Annotated[
     option(
         "postgresql://...",
         "Record the study on a PostgreSQL server, so that workers on other machines can join (verydeep worker); by "
-        f"default, the value of ${STORAGE_VARIABLE}, or a journal file in the study's folder.",
+        f"default, the value of ${STORAGE_VARIABLE}, or a journal file in the study's folder. A study stays where it was started.",
     ),
 ]
 ArtifactFolder = Annotated[
@@ -47,9 +47,14 @@ BudgetText = Annotated[
 ]
 
 
-def storage_address(given: str | None) -> str | None:
-    """The server's address: the option, or the environment variable, which other users of the machine cannot read."""
-    return given or os.environ.get(STORAGE_VARIABLE) or None
+def storage_address(given: str | None, folder: Path | None) -> str | None:
+    """The address of the server that records the study in a folder, or in a new one; None for a journal file.
+
+    It is the option, or the environment variable, which other users of the machine cannot read. The variable is only a
+    default: a study that has a journal file keeps it.
+    """
+    has_journal = folder is not None and (folder / "journal.log").exists()
+    return given or (None if has_journal else os.environ.get(STORAGE_VARIABLE)) or None
 
 
 def check_study_options(jobs: int | None = None, heartbeat: int = 1) -> None:

@@ -64,7 +64,10 @@ class Overview:
     Attributes:
         records: The trainings as they were read last.
         steps: What workers on this machine have reported about the trainings they are at.
+        stops: Whether someone has pressed Ctrl-C.
     """
+
+    stops = False
 
     def __init__(
         self,
@@ -175,7 +178,9 @@ class Overview:
             text += f", {counts['training']} in training" if has_workers else ", waiting for workers"
         left = self.describe_left()
         versions = [text + left]
-        if best is not None and best.value is not None:
+        if self.stops:
+            versions = [f"{text}; stopping, press Ctrl-C again to quit at once", f"{text}; stopping"]
+        elif best is not None and best.value is not None:
             value = format_value(best.value, self.metric)
             versions = [f"{text}, best: {best.name} {metric_label(self.metric)} {value}{left}", *versions]
             versions.insert(1, f"{text}, best: {best.name} {value}{left}")

@@ -58,6 +58,9 @@ class StudyProgress:
     def update(self, records: list[TrainingRecord]) -> None:
         """Called every other second, after every epoch on this machine and at the end, with all trainings."""
 
+    def stop(self) -> None:
+        """Called when someone has pressed Ctrl-C, while the workers on this machine save what they train."""
+
     def close(self) -> None:
         """Called when the study stops, for any reason."""
 
@@ -144,7 +147,12 @@ class StudyTable(StudyProgress):
         self.overview.update(records)
         self._draw_sometimes()
 
+    def stop(self) -> None:
+        self.overview.stops = True
+        self.draw()
+
     def close(self) -> None:
+        self.overview.stops = False
         self.draw(last=True)
 
     def _draw_sometimes(self) -> None:

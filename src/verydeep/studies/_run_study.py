@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from verydeep.errors import UserError
 from verydeep.studies._budget import Budget
-from verydeep.studies._progress import StudyProgress, choose_study_progress
+from verydeep.studies._progress import StudyProgress, StudyTable, choose_study_progress
 from verydeep.studies._records import TrainingRecord
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import storage_errors
 from verydeep.studies.worker._pool import PoolOptions, WorkerPool, unless_interrupted
-from verydeep.training import EpochMetrics, interruptible
+from verydeep.training import EpochMetrics, Interrupt, interruptible
 
 StopReason = Literal["complete", "interrupted", "the budget is used up", "a worker failed"]
 OnEpoch = Callable[[TrainingRecord, EpochMetrics], None]
@@ -76,8 +76,8 @@ def run_study(
     """
     if jobs is not None and jobs < 0:
         raise UserError(f"jobs must be 0 or more, got {jobs}")
-    watch = _Watch(study, only, choose_study_progress(progress), on_epoch, on_end)
     with storage_errors(), interruptible() as interrupt:
+        watch = _Watch(study, only, interrupt, choose_study_progress(progress), on_epoch, on_end)
         left = study.unfinished(only)
         first = next((task.group.config for task in study.tasks(only) if task.state != "done"), None)
         if first is None:
@@ -88,11 +88,13 @@ def run_study(
         pool = WorkerPool(study, jobs, PoolOptions(root, budget, only, tensorboard))
         watch.progress.budget = budget
         watch.progress.start(study, jobs, watch.read())
+        interrupt.is_displayed = isinstance(watch.progress, StudyTable)
         try:
             pool.run_until_done(interrupt, watch.poll)
             with unless_interrupted(interrupt):
                 watch.progress.update(study.store.with_retry(watch.read))
         finally:
+            interrupt.is_displayed = False
             watch.progress.close()
         with unless_interrupted(interrupt):
             if not study.store.with_retry(lambda: study.unfinished(only)):
@@ -110,17 +112,22 @@ class _Watch:
         self,
         study: Study,
         only: Collection[str] | None,
+        interrupt: Interrupt,
         progress: StudyProgress,
         on_epoch: OnEpoch | None,
         on_end: OnEnd | None,
     ) -> None:
-        self.study, self.only, self.progress, self.on_epoch, self.on_end = study, only, progress, on_epoch, on_end
-        self.seen = 0.0
+        self.study, self.only, self.interrupt, self.progress = study, only, interrupt, progress
+        self.on_epoch, self.on_end = on_epoch, on_end
+        self.seen, self.stops = 0.0, False
         self.epochs: dict[str, int] = {}
         self.ended: dict[str, tuple[str, int]] = {}
 
     def poll(self, messages: list[dict[str, Any]]) -> None:
         """Handle messages of workers; an epoch, or time, is a reason to read the study."""
+        if self.interrupt.requested and not self.stops:
+            self.stops = True
+            self.progress.stop()
         for message in messages:
             if "done" in message:
                 self.progress.step(message["training"], message["done"], message["loss"], message["accuracy"])

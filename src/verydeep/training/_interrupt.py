@@ -10,9 +10,15 @@ from types import FrameType
 
 
 class Interrupt:
-    """Whether someone asked to stop."""
+    """Whether someone asked to stop.
+
+    Attributes:
+        requested: Whether someone did.
+        is_displayed: Whether a display shows that; otherwise a line is printed, which would end up in the display.
+    """
 
     requested = False
+    is_displayed = False
 
 
 _outer: Interrupt | None = None  # the main thread's
@@ -41,7 +47,7 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
-        if sys.stderr.isatty():  # written past Python's buffers, which may be in use right now
+        if sys.stderr.isatty() and not interrupt.is_displayed:  # written past Python's buffers, which may be in use right now
             os.write(2, b"\nstopping after this step; press Ctrl-C again to quit at once\n")
         restore()
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, option, read_options
@@ -63,9 +64,8 @@ def main(arguments: list[str]) -> int:
     study = start_study(folder, [Group(name, config) for name, config in configs.items()], metric="train_loss")
     stopped = run_study(study, jobs=len(configs), root=options.root, progress=make_study_progress(quiet=False))
     if stopped == "interrupted":
-        print("verydeep: interrupted; continue the runs with:", file=sys.stderr)
-        for name in configs:
-            print(f"  verydeep train --resume {study.run_path(name)}", file=sys.stderr)
+        how = f"verydeep worker {quote(str(folder))}"
+        print(f"verydeep: interrupted and saved; finish the runs with: {how}", file=sys.stderr)
         return 130
     records = study.records()
     for record in records:

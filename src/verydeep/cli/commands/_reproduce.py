@@ -145,13 +145,14 @@ def _fig1_study(options: ReproduceOptions) -> Fig1:
     if options.what == "all" and options.results:  # the folder of everything
         results = options.results / "fig1"
     runs = options.runs or (results / "runs" if options.quick else Path("runs"))
+    folder = runs / ("fig1-quick" if options.quick else "fig1")
     return Fig1(
         without_halving(protocol) if options.strict else protocol,
         selected_networks(_only(options)),
         results,
-        runs / ("fig1-quick" if options.quick else "fig1"),
+        folder,
         options.jobs,
-        storage_address(options.storage),
+        storage_address(options.storage, folder),
         options.artifacts,
         options.heartbeat,
     )
@@ -198,7 +199,8 @@ def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds
     from verydeep.studies import make_study_progress
 
     results = options.results or Path("runs/quick" if options.quick else "results")
-    tables, study = _tables(options, names, results), _tables_study(options)
+    tables = _tables(options, names, results)
+    study = _tables_study(options, tables.runs)
     if seconds == 0:
         tables.collect(study)
     else:
@@ -231,13 +233,13 @@ def _tables(options: ReproduceOptions, names: tuple[str, ...], results: Path) ->
     )
 
 
-def _tables_study(options: ReproduceOptions) -> StudyOptions:
+def _tables_study(options: ReproduceOptions, folder: Path) -> StudyOptions:
     import torch
 
     from verydeep.paper import StudyOptions
 
     jobs = min(options.jobs, 1) if torch.cuda.is_available() else options.jobs
-    return StudyOptions(jobs, storage_address(options.storage), options.artifacts, options.heartbeat)
+    return StudyOptions(jobs, storage_address(options.storage, folder), options.artifacts, options.heartbeat)
 
 
 def read_seeds(text: str | None) -> tuple[int, ...] | None:

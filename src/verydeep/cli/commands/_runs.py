@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import Json, option, positional, read_options
@@ -53,7 +54,8 @@ def main(arguments: list[str]) -> int:
     else:
         print(f"no runs in {options.folder}")
     for study in [] if options.json else list_studies(options.folder):
-        print(f"{study} is a search: verydeep search show {study}, or verydeep runs {study} for its trials")
+        name = quote(str(study))
+        print(f"{study} is a search: verydeep search show {name}, or verydeep runs {name} for its trials")
     return 0
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from verydeep.cli._options import DataRoot, Quiet, option, positional, read_options
@@ -132,7 +133,7 @@ def _search(options: SearchOptions) -> int:
     study = start_search(
         folder,
         config,
-        storage=storage_address(options.storage),
+        storage=storage_address(options.storage, folder),
         artifacts=options.artifacts,
         heartbeat=options.heartbeat,
     )
@@ -140,7 +141,7 @@ def _search(options: SearchOptions) -> int:
     ending = run_study(study, jobs=options.jobs, budget=budget, root=options.root, progress=progress)
     if ending == "complete":
         if not options.quiet:
-            print(f"complete; the results: verydeep search show {folder}")
+            print(f"complete; the results: verydeep search show {quote(str(folder))}")
         return 0
     remedy = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
     print(f"verydeep: {ending}; everything is saved; continue with {remedy}", file=sys.stderr)
@@ -154,7 +155,7 @@ def _show(options: SearchShowOptions) -> int:
     if options.top < 1:
         raise UserError(f"--top must be at least 1, got {options.top}")
     with storage_errors():
-        study = open_search(options.study, storage=storage_address(options.storage))
+        study = open_search(options.study, storage=storage_address(options.storage, options.study))
         found = study.records()
     if options.json:
         print(to_json(study, found), end="")
@@ -204,7 +205,7 @@ def _best(options: SearchBestOptions) -> int:
     from verydeep.studies import storage_errors, with_settings
 
     with storage_errors():
-        study = open_search(options.study, storage=storage_address(options.storage))
+        study = open_search(options.study, storage=storage_address(options.storage, options.study))
         found = ranked(study.records(), study.maximise)
     if not found or found[0].value is None:
         raise UserError(f"{options.study}: no trial has a result yet")
@@ -213,7 +214,7 @@ def _best(options: SearchBestOptions) -> int:
     path = options.out or options.study / "best.toml"
     head = f"# Trial {best.number} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
     write_atomic(path, head + to_toml(to_dict(config)))
-    print(f"{path}: trial {best.number}, {metric} {best.value:.6g}; train it with: verydeep train {path}")
+    print(f"{path}: trial {best.number}, {metric} {best.value:.6g}; train it with: verydeep train {quote(str(path))}")
     with storage_errors():
         run = study.fetch_run(best.name)
     print(f"the run: {run}" if run else f"the run is on {best.host}, in {best.run}")

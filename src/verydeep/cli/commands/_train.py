@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from verydeep.cli._options import (
@@ -114,7 +115,7 @@ def main(arguments: list[str]) -> int:
         if _is_first_process():
             path = stopped.run.path if isinstance(stopped, Interrupted) else stopped.seeds.path
             same = isinstance(options, TrainOptions) and options.continue_
-            how = "the same command" if same else f"verydeep train --resume {path}"
+            how = "the same command" if same else f"verydeep train --resume {quote(str(path))}"
             print(f"verydeep: interrupted and saved; continue with: {how}", file=sys.stderr)
         return 130
     if _is_first_process() and not options.quiet:
@@ -215,12 +216,13 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
 
     if options.tensorboard:
         TensorBoard.check_installed()
+    folder = options.folder if isinstance(options, TrainOptions) else options.resume
     shared: dict[str, Any] = {
         "root": options.root,
         "jobs": options.jobs,
         "progress": make_study_progress(options.quiet),
         "tensorboard": options.tensorboard,
-        "storage": storage_address(options.storage),
+        "storage": storage_address(options.storage, folder),
         "artifacts": options.artifacts,
         "heartbeat": options.heartbeat,
     }
@@ -300,6 +302,9 @@ def _resume_options(given: dict[str, Any], settings: list[Setting]) -> ResumeOpt
             "(--init RUN starts a new run from its weights)"
         )
     run = find_run(given["resume"])
+    if (run / "study.json").exists() and not (run / "seeds.json").exists():
+        how = f"verydeep worker {quote(str(run))}"
+        raise UserError(f"{run} is a study; continue it with the command that started it, or with: {how}")
     _check_options_of_seeds(given, (run / "seeds.json").exists(), "a folder made with --seeds")
     return ResumeOptions(**given | {"resume": run})
 
@@ -321,7 +326,7 @@ def find_settings(what: str) -> TrainConfig:
     if what in KNOWN_NAMES:
         return TrainConfig(data=DataConfig(what))
     if (path / "config.json").exists() or (path / "seeds.json").exists():
-        raise UserError(f"{what} is a run; continue it with: verydeep train --resume {what}")
+        raise UserError(f"{what} is a run; continue it with: verydeep train --resume {quote(what)}")
     near = None if path.exists() else _near_data(path)
     if path.is_dir() or (path.suffix.lower() in _DATA_FILES and not near):
         return TrainConfig(data=DataConfig(what))

@@ -15,7 +15,6 @@ from verydeep.cli._study_options import (
     ArtifactFolder,
     BudgetText,
     Heartbeat,
-    Storage,
     check_study_options,
     storage_address,
 )
@@ -25,13 +24,15 @@ from verydeep.cli._study_options import (
 class WorkerOptions:
     """Train for a study, one training after another, until it is complete.
 
-    A study is what verydeep train --seeds, search and reproduce start. Any number of workers may join it, on this
+    A study is what verydeep train --seeds, search, reproduce and demo start. Any number of workers may join it, on this
     machine or on others. Ctrl-C or SIGTERM saves and leaves; another worker continues the training.
     """
 
     study: Annotated[Path, positional("STUDY")]
     """The study's folder, where runs are saved; with --storage, its name selects the study."""
-    storage: Storage = None
+    storage: Annotated[str | None, option("postgresql://...")] = None
+    """The PostgreSQL server that records the study; by default, the value of $VERYDEEP_STORAGE, or what the study's folder
+    says."""
     artifacts: ArtifactFolder = None
     only: Annotated[tuple[str, ...], option("GROUP,...")] = ()
     """Train only these groups of the study, such as highway-a-fast of the tables; by default, all."""
@@ -56,7 +57,7 @@ def main(arguments: list[str]) -> int:
     from verydeep.training import interruptible
 
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    storage, began = storage_address(options.storage), time.monotonic()
+    storage, began = storage_address(options.storage, options.study), time.monotonic()
     with interruptible() as interrupt:
         study = open_study(options.study, storage=storage, artifacts=options.artifacts, heartbeat=options.heartbeat)
         names = {group.name for group in study.groups}
