@@ -1,9 +1,10 @@
 import os
 import re
 import shlex
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 
 import pytest
 from safetensors.torch import load_file
@@ -14,6 +15,20 @@ from verydeep.training import Run
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "clusters.md").read_text()
+EPOCHS = 30
+TRAINING = f"""
+epochs = {EPOCHS}
+batch_size = 20
+data = {{ source = "digits", validation = 0.2 }}
+model = {{ depth = 5, width = 10 }}
+"""
+SEARCH = f"""{TRAINING}
+[search]
+trials = 4
+
+[search.space]
+optim.lr = {{ low = 0.01, high = 1.0, log = true }}
+"""
 
 
 @pytest.fixture
@@ -25,35 +40,50 @@ def environment(tmp_path: Path) -> dict[str, str]:
         (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(python_command("-m", module))} "$@"\n')
         (programs / name).chmod(0o755)
     return os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{os.environ['PATH']}:/usr/sbin:/sbin",
         "PYTHONPATH": str(Path(verydeep.__file__).parents[1]),
-        "PYTHONSAFEPATH": "1",  # also in the processes that torchrun starts
         "OMP_NUM_THREADS": "1",
     }
 
 
 def commands(heading: str) -> list[str]:
-    """The commands in a section of the guide, with continued lines joined and comments removed."""
+    """The commands in a section of the guide that need no cluster, with continued lines joined."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", GUIDE, flags=re.S | re.M)
     blocks = re.findall(r"^```\n(.*?)^```", section, flags=re.S | re.M)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
+    runnable = [block for block in blocks if not block.startswith("# needs ")]
+    return "".join(runnable).replace("\\\n", " ").splitlines()
+
+
+def words(command: str, **replaced: object) -> list[str]:
+    """The words of a command of the guide, with its placeholders replaced, all of which must be in it."""
+    for name, value in replaced.items():
+        assert name in command
+        command = command.replace(name, str(value))
+    return shlex.split(command)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
-        sleep(0.05)
+        time.sleep(0.05)
 
 
-def epochs(run: Path) -> int:
-    """How many epochs a run has so far."""
-    file = run / "metrics.jsonl"
-    return file.read_text().count("\n") if file.exists() else 0
+def run(environment: dict[str, str], *command: str | Path) -> str:
+    """Run a command to its successful end and return what it prints."""
+    given = [str(word) for word in command]
+    done = subprocess.run(given, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{shlex.join(given)}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
 
 
-def result(run: Path) -> tuple[list[dict[str, object]], dict[str, list[object]]]:
-    """Metrics and weights of a run, to the bit; only the seconds are left out."""
-    loaded = Run.load(run)
+def runs(study: Path) -> list[Path]:
+    """The runs of a study that have at least one epoch."""
+    return sorted(file.parent for file in study.rglob("metrics.jsonl"))
+
+
+def result(path: Path) -> tuple[list[dict[str, object]], dict[str, list[object]]]:
+    """Metrics and weights of a finished run, to the bit; only the seconds are left out."""
+    loaded = Run.load(path)
     assert loaded.summary is not None
     metrics = [{name: value for name, value in line.to_dict().items() if name != "seconds"} for line in loaded.metrics]
-    return metrics, {name: tensor.tolist() for name, tensor in load_file(run / "model.safetensors").items()}
+    assert len(metrics) == EPOCHS
+    return metrics, {name: tensor.tolist() for name, tensor in load_file(path / "model.safetensors").items()}
