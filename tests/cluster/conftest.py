@@ -2,6 +2,7 @@ import os
 import re
 import shlex
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 from safetensors.torch import load_file
 
 import verydeep
+from verydeep.cli import main
 from verydeep.processes import python_command
+from verydeep.search import read_search, start_search
+from verydeep.studies import work
 from verydeep.training import Run
 
 ROOT = Path(__file__).parents[2]
@@ -32,9 +36,17 @@ optim.lr = {{ low = 0.01, high = 1.0, log = true }}
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with the files for clusters."""
+    (tmp_path / "cluster").symlink_to(ROOT / "cluster")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def environment(folder: Path) -> dict[str, str]:
     """An environment in which `verydeep` and `torchrun` are commands and run the code under test, on one thread."""
-    programs = tmp_path / "bin"
+    programs = folder / "bin"
     programs.mkdir()
     for name, module in (("verydeep", "verydeep"), ("torchrun", "torch.distributed.run")):
         (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(python_command("-m", module))} "$@"\n')
@@ -62,6 +74,19 @@ def words(command: str, **replaced: object) -> list[str]:
     return shlex.split(command)
 
 
+def in_background(command: list[str]) -> Callable[[], int]:
+    """Start a command of ours in a thread of this process, and return a function that waits for its exit code."""
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(main([*command[1:], "--quiet"])), daemon=True)
+    thread.start()
+
+    def wait() -> int:
+        thread.join()
+        return codes[0]
+
+    return wait
+
+
 def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         time.sleep(0.05)
@@ -75,15 +100,25 @@ def run(environment: dict[str, str], *command: str | Path) -> str:
     return done.stdout.strip()
 
 
+Result = tuple[list[dict[str, object]], dict[str, list[object]]]
+
+
 def runs(study: Path) -> list[Path]:
     """The runs of a study that have at least one epoch."""
     return sorted(file.parent for file in study.rglob("metrics.jsonl"))
 
 
-def result(path: Path) -> tuple[list[dict[str, object]], dict[str, list[object]]]:
+def result(path: Path) -> Result:
     """Metrics and weights of a finished run, to the bit; only the seconds are left out."""
     loaded = Run.load(path)
     assert loaded.summary is not None
     metrics = [{name: value for name, value in line.to_dict().items() if name != "seconds"} for line in loaded.metrics]
     assert len(metrics) == EPOCHS
     return metrics, {name: tensor.tolist() for name, tensor in load_file(path / "model.safetensors").items()}
+
+
+def calm_results(folder: Path) -> dict[str, Result]:
+    """The results of `search.toml` when nothing disturbs it."""
+    study = start_search(folder / "calm", read_search(folder / "search.toml"))
+    assert work(study)
+    return {path.name: result(path) for path in runs(folder / "calm")}

@@ -1,13 +1,21 @@
-"""The files for SLURM, run by a SLURM of one node: jobs that are requeued end with the bits of undisturbed ones."""
+"""The files for SLURM, run by a SLURM of one node."""
 
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ._slurm import INSTALL, Slurm, installed
-from .conftest import EPOCHS, ROOT, SEARCH, TRAINING, commands, result, run, runs, wait_until, words
+from .conftest import EPOCHS, SEARCH, commands, calm_results, in_background, result, run, runs, wait_until, words
+
+# Instead of verydeep: records how it was started and signalled, trains until it is told to stop, and takes a moment to
+# save. It has finished when it is started for the second time.
+STAND_IN = """#!/bin/sh
+echo "verydeep $*" >> {log}
+trap 'echo TERM >> {log}; sleep 0.5; echo saved >> {log}; exit 130' TERM
+[ "$(grep -c ^verydeep {log})" = 2 ] && exit 0
+while :; do sleep 0.1; done
+"""
 
 
 @pytest.fixture(scope="module")
@@ -19,23 +27,29 @@ def slurm() -> Iterator[Slurm]:
 
 
 @pytest.fixture
-def login(slurm: Slurm, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of a user on the login node, in a folder with the files."""
-    (tmp_path / "cluster").symlink_to(ROOT / "cluster")
-    (tmp_path / "training.toml").write_text(TRAINING)
-    (tmp_path / "search.toml").write_text(SEARCH)
-    monkeypatch.chdir(tmp_path)
-    return environment | {"SLURM_CONF": slurm.environment["SLURM_CONF"]}
+def submit(slurm: Slurm, environment: dict[str, str]) -> Callable[..., str]:
+    """Submits a command of the guide, with more options if given, and returns the job's number."""
+
+    def submit(command: str, *options: str, **replaced: object) -> str:
+        sbatch, *rest = words(command, **replaced)
+        return run(slurm.environment | environment, sbatch, "--parsable", *options, *rest)
+
+    return submit
 
 
 def start_again(slurm: Slurm, job: str) -> None:
-    """Wait until a job is back in the queue, and start it at once: SLURM would wait for two minutes."""
+    """Wait until a job is back in the queue, and start it soon: by itself, SLURM waits for two minutes.
+
+    A job that starts in the second in which it ended is refused, because its old credential was revoked in that second.
+    """
     wait_until(lambda: set(slurm.states(job).values()) == {"PENDING"})
-    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
 
 
-def wait_for_end(slurm: Slurm, job: str) -> None:
-    wait_until(lambda: not set(slurm.states(job).values()) & {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"})
+def end(slurm: Slurm, job: str) -> set[str]:
+    """Wait until a job has ended, and return how."""
+    wait_until(lambda: not set(slurm.states(job).values()) & {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"})
+    return set(slurm.states(job).values())
 
 
 def lines(path: Path) -> list[str]:
@@ -43,52 +57,58 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_study_is_completed_by_requeued_workers_with_the_same_bits(
-    slurm: Slurm, login: dict[str, str], tmp_path: Path
+def test_workers_of_which_one_is_requeued_complete_a_study_with_the_same_bits(
+    slurm: Slurm, submit: Callable[..., str], folder: Path
 ) -> None:
-    start, submit, _ = commands("SLURM")
-    study, calm = tmp_path / "digits", tmp_path / "calm"
-    begin = words(start, **{"search-digits": "search.toml", "/shared": tmp_path})
-    with subprocess.Popen(begin, env=login, stdout=subprocess.DEVNULL) as watching:
-        wait_until((study / "study.json").exists)
-        _, *file = words(submit, **{"/shared": tmp_path})
-        job = run(login, "sbatch", "--parsable", "--array=0-1", *file)
-        wait_until(lambda: len(runs(study)) == 2 and all(len(lines(path)) > 2 for path in runs(study)))
-        slurm.run("scontrol", "requeue", f"{job}_0")  # as when it is preempted
-        slurm.run("scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before its time limit
-        for task in "01":
-            wait_until(lambda task=task: slurm.states(f"{job}_{task}") == {task: "PENDING"})
-        before = {path: lines(path) for path in runs(study)}
-        assert all(len(begun) < EPOCHS for begun in before.values())
-        for task in "01":
-            start_again(slurm, f"{job}_{task}")
-        wait_for_end(slurm, job)
-        logs = [file.read_text() for file in sorted(tmp_path.glob(f"verydeep-{job}_*.log"))]
-        assert slurm.states(job) == {"0": "COMPLETED", "1": "COMPLETED"}, logs
-    assert watching.returncode == 0
+    start, workers, _ = commands("SLURM")
+    study = folder / "digits"
+    (folder / "search.toml").write_text(SEARCH)
+    watching = in_background(words(start, **{"search-digits": "search.toml", "/shared": folder}))
+    wait_until((study / "study.json").exists)
+    job = submit(workers, "--array=0-1", **{"/shared": folder})
+    wait_until(lambda: len(runs(study)) == 2 and all(len(lines(path)) > 2 for path in runs(study)))
+    slurm.run("scontrol", "requeue", f"{job}_0")
+    wait_until(lambda: set(slurm.states(f"{job}_0").values()) == {"PENDING"})
+    before = {path: lines(path) for path in runs(study)}
+    start_again(slurm, f"{job}_0")
+    logs = [file.read_text() for file in sorted(folder.glob(f"verydeep-{job}_*.log"))]
+    assert end(slurm, job) == {"COMPLETED"}, logs
+    assert watching() == 0
+    assert "stopped; everything is saved" in logs[0]
+    assert any(len(begun) < EPOCHS for begun in before.values())
     for path, begun in before.items():
         assert lines(path)[: len(begun)] == begun  # with the same seconds: continued, not trained again
-    run(login, "verydeep", "search", "search.toml", "--study", calm, "--jobs", "1", "--quiet")
-    assert len(runs(calm)) == 4
-    for path in runs(calm):
-        assert result(study / path.relative_to(calm)) == result(path)
+    assert {path.name: result(path) for path in runs(study)} == calm_results(folder)
 
 
 @pytest.mark.slow
-def test_a_training_that_requeues_itself_ends_with_the_same_bits(
-    slurm: Slurm, login: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize("number", [1, 2], ids=["workers", "train"])
+def test_a_job_saves_and_requeues_itself_before_its_time_limit(
+    number: int, slurm: Slurm, submit: Callable[..., str], folder: Path
 ) -> None:
-    *_, submit = commands("SLURM")
-    folder = tmp_path / "runs" / "highway100"
-    _, *file = words(submit, **{"highway100-mnist": "training.toml", "/shared": tmp_path})
-    job = run(login, "sbatch", "--parsable", "--cpus-per-task=1", *file)
-    wait_until(lambda: (folder / "metrics.jsonl").exists() and len(lines(folder)) > 2)
+    log = folder / "log"
+    (folder / "bin" / "verydeep").write_text(STAND_IN.format(log=log))
+    job = submit(commands("SLURM")[number], *(["--array=3"] if number == 1 else ["--cpus-per-task=1"]))
+    job = f"{job}_3" if number == 1 else job
+    wait_until(log.exists)
     slurm.run("scancel", "--batch", "--signal=USR1", job)
     start_again(slurm, job)
-    begun = lines(folder)
-    assert len(begun) < EPOCHS
-    wait_for_end(slurm, job)
-    assert slurm.states(job) == {"": "COMPLETED"}, (tmp_path / f"verydeep-train-{job}.log").read_text()
-    assert lines(folder)[: len(begun)] == begun
-    run(login, "verydeep", "train", "training.toml", "--folder", "calm", "--quiet")
-    assert result(folder) == result(tmp_path / "calm")
+    assert end(slurm, job) == {"COMPLETED"}
+    started = log.read_text().splitlines()
+    assert started == [started[0], "TERM", "saved", started[0]]
+    expected = {1: "worker /shared/digits", 2: "train highway100-mnist --folder /shared/runs/highway100 --continue"}
+    assert started[0] == f"verydeep {expected[number]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2], ids=["workers", "train"])
+def test_a_job_that_is_cancelled_may_save(
+    number: int, slurm: Slurm, submit: Callable[..., str], folder: Path
+) -> None:
+    log = folder / "log"
+    (folder / "bin" / "verydeep").write_text(STAND_IN.format(log=log))
+    job = submit(commands("SLURM")[number], *(["--array=3"] if number == 1 else ["--cpus-per-task=1"]))
+    wait_until(log.exists)
+    slurm.run("scancel", job)
+    assert end(slurm, job) == {"CANCELLED"}
+    assert log.read_text().splitlines()[1:] == ["TERM", "saved"]
