@@ -19,16 +19,16 @@ from verydeep.training import Run
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "clusters.md").read_text()
-EPOCHS = 30
+EPOCHS = 10
 TRAINING = f"""
 epochs = {EPOCHS}
-batch_size = 20
+batch_size = 4
 data = {{ source = "digits", validation = 0.2 }}
 model = {{ depth = 5, width = 10 }}
 """
 SEARCH = f"""{TRAINING}
 [search]
-trials = 4
+trials = 3
 
 [search.space]
 optim.lr = {{ low = 0.01, high = 1.0, log = true }}

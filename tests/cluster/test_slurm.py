@@ -65,19 +65,21 @@ def test_workers_of_which_one_is_requeued_complete_a_study_with_the_same_bits(
     (folder / "search.toml").write_text(SEARCH)
     watching = in_background(words(start, **{"search-digits": "search.toml", "/shared": folder}))
     wait_until((study / "study.json").exists)
-    job = submit(workers, "--array=0-1", **{"/shared": folder})
-    wait_until(lambda: len(runs(study)) == 2 and all(len(lines(path)) > 2 for path in runs(study)))
-    slurm.run("scontrol", "requeue", f"{job}_0")
-    wait_until(lambda: set(slurm.states(f"{job}_0").values()) == {"PENDING"})
-    before = {path: lines(path) for path in runs(study)}
-    start_again(slurm, f"{job}_0")
-    logs = [file.read_text() for file in sorted(folder.glob(f"verydeep-{job}_*.log"))]
-    assert end(slurm, job) == {"COMPLETED"}, logs
+    first = submit(workers, "--array=0", **{"/shared": folder})
+    wait_until(lambda: len(runs(study)) == 1)
+    slurm.run("scontrol", "requeue", first)
+    wait_until(lambda: slurm.states(first) == {"0": "PENDING"})
+    (path,) = runs(study)
+    begun = lines(path)
+    assert len(begun) < EPOCHS
+    second = submit(workers, "--array=1", **{"/shared": folder})
+    start_again(slurm, first)
+    logs = {job: folder / f"verydeep-{job}_{task}.log" for task, job in enumerate((first, second))}
+    for job, log in logs.items():
+        assert end(slurm, job) == {"COMPLETED"}, log.read_text()
+    assert logs[first].read_text().count("stopped; everything is saved") == 1
+    assert lines(path)[: len(begun)] == begun  # with the same seconds: continued, not trained again
     assert watching() == 0
-    assert "stopped; everything is saved" in logs[0]
-    assert any(len(begun) < EPOCHS for begun in before.values())
-    for path, begun in before.items():
-        assert lines(path)[: len(begun)] == begun  # with the same seconds: continued, not trained again
     assert {path.name: result(path) for path in runs(study)} == calm_results(folder)
 
 
