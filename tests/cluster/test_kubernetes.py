@@ -25,7 +25,9 @@ def start_pod(environment: dict[str, str], secrets: dict[str, dict[str, str]], v
     command = [word.replace(mount["mountPath"], str(volume)) for word in (*CONTAINER["command"], *CONTAINER["args"])]
     references = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in CONTAINER["env"]}
     filled = {name: secrets[reference["name"]][reference["key"]] for name, reference in references.items()}
-    return subprocess.Popen(command, env=environment | filled, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command, env=environment | filled, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 @pytest.mark.slow
@@ -58,7 +60,9 @@ def test_a_mistake_ends_a_pod_with_the_exit_code_that_fails_the_job(
     monkeypatch.setenv(variable["name"], "mysql://postgres/studies")
     code = main([*CONTAINER["command"][1:], *CONTAINER["args"]])
     assert "storage: expected postgresql://" in capsys.readouterr().err
-    (failing,) = [rule["onExitCodes"] for rule in JOB["spec"]["podFailurePolicy"]["rules"] if rule["action"] == "FailJob"]
+    (failing,) = [
+        rule["onExitCodes"] for rule in JOB["spec"]["podFailurePolicy"]["rules"] if rule["action"] == "FailJob"
+    ]
     assert failing == {"containerName": CONTAINER["name"], "operator": "In", "values": [code]}
 
 

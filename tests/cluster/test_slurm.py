@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ._slurm import INSTALL, Slurm, installed
-from .conftest import EPOCHS, SEARCH, commands, calm_results, in_background, result, run, runs, wait_until, words
+from .conftest import EPOCHS, SEARCH, calm_results, commands, in_background, result, run, runs, wait_until, words
 
 # Instead of verydeep: records how it was started and signalled, trains until it is told to stop, and takes a moment to
 # save. It has finished when it is started for the second time.
@@ -104,9 +104,7 @@ def test_a_job_saves_and_requeues_itself_before_its_time_limit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2], ids=["workers", "train"])
-def test_a_job_that_is_cancelled_may_save(
-    number: int, slurm: Slurm, submit: Callable[..., str], folder: Path
-) -> None:
+def test_a_job_that_is_cancelled_may_save(number: int, slurm: Slurm, submit: Callable[..., str], folder: Path) -> None:
     log = folder / "log"
     (folder / "bin" / "verydeep").write_text(STAND_IN.format(log=log))
     job = submit(commands("SLURM")[number], *(["--array=3"] if number == 1 else ["--cpus-per-task=1"]))
