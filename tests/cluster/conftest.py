@@ -22,7 +22,7 @@ GUIDE = (ROOT / "docs" / "clusters.md").read_text()
 EPOCHS = 10
 TRAINING = f"""
 epochs = {EPOCHS}
-batch_size = 4
+batch_size = 12
 data = {{ source = "digits", validation = 0.2 }}
 model = {{ depth = 5, width = 10 }}
 """
@@ -33,6 +33,16 @@ trials = 3
 [search.space]
 optim.lr = {{ low = 0.01, high = 1.0, log = true }}
 """
+Result = tuple[list[dict[str, object]], dict[str, list[object]]]
+
+
+@pytest.fixture(scope="session")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    """The results of the search when nothing disturbs it, by the names of the runs."""
+    folder = tmp_path_factory.mktemp("calm")
+    (folder / "search.toml").write_text(SEARCH)
+    assert work(start_search(folder / "calm", read_search(folder / "search.toml")))
+    return {path.name: result(path) for path in runs(folder / "calm")}
 
 
 @pytest.fixture
@@ -100,9 +110,6 @@ def run(environment: dict[str, str], *command: str | Path) -> str:
     return done.stdout.strip()
 
 
-Result = tuple[list[dict[str, object]], dict[str, list[object]]]
-
-
 def runs(study: Path) -> list[Path]:
     """The runs of a study that have at least one epoch."""
     return sorted(file.parent for file in study.rglob("metrics.jsonl"))
@@ -115,10 +122,3 @@ def result(path: Path) -> Result:
     metrics = [{name: value for name, value in line.to_dict().items() if name != "seconds"} for line in loaded.metrics]
     assert len(metrics) == EPOCHS
     return metrics, {name: tensor.tolist() for name, tensor in load_file(path / "model.safetensors").items()}
-
-
-def calm_results(folder: Path) -> dict[str, Result]:
-    """The results of `search.toml` when nothing disturbs it."""
-    study = start_search(folder / "calm", read_search(folder / "search.toml"))
-    assert work(study)
-    return {path.name: result(path) for path in runs(folder / "calm")}

@@ -11,7 +11,7 @@ from _postgres import Server
 
 from verydeep.cli import main
 
-from .conftest import ROOT, SEARCH, calm_results, commands, in_background, result, runs, wait_until, words
+from .conftest import ROOT, SEARCH, Result, commands, in_background, result, runs, wait_until, words
 
 JOB = yaml.safe_load((ROOT / "cluster" / "workers.yaml").read_text())
 POD = JOB["spec"]["template"]["spec"]
@@ -32,7 +32,7 @@ def start_pod(environment: dict[str, str], secrets: dict[str, dict[str, str]], v
 
 @pytest.mark.slow
 def test_two_pods_of_which_one_is_evicted_complete_a_study_with_the_same_bits(
-    server: Server, environment: dict[str, str], folder: Path
+    server: Server, environment: dict[str, str], calm: dict[str, Result], folder: Path
 ) -> None:
     (start,) = commands("Kubernetes")
     (folder / "search.toml").write_text(SEARCH)
@@ -50,7 +50,7 @@ def test_two_pods_of_which_one_is_evicted_complete_a_study_with_the_same_bits(
     assert other.returncode == watching() == 0
     finished = [path for volume in volumes for path in runs(volume) if (path / "summary.json").exists()]
     assert len(finished) == 3
-    assert {path.name: result(path) for path in finished} == calm_results(folder)
+    assert {path.name: result(path) for path in finished} == calm
 
 
 def test_a_mistake_ends_a_pod_with_the_exit_code_that_fails_the_job(

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _slurm import INSTALL, Slurm, installed
 
-from ._slurm import INSTALL, Slurm, installed
-from .conftest import EPOCHS, SEARCH, calm_results, commands, in_background, result, run, runs, wait_until, words
+from .conftest import EPOCHS, SEARCH, Result, commands, in_background, result, run, runs, wait_until, words
 
 # Instead of verydeep: records how it was started and signalled, trains until it is told to stop, and takes a moment to
 # save. It has finished when it is started for the second time.
@@ -58,7 +58,7 @@ def lines(path: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_workers_of_which_one_is_requeued_complete_a_study_with_the_same_bits(
-    slurm: Slurm, submit: Callable[..., str], folder: Path
+    slurm: Slurm, submit: Callable[..., str], calm: dict[str, Result], folder: Path
 ) -> None:
     start, workers, _ = commands("SLURM")
     study = folder / "digits"
@@ -80,7 +80,7 @@ def test_workers_of_which_one_is_requeued_complete_a_study_with_the_same_bits(
     assert logs[first].read_text().count("stopped; everything is saved") == 1
     assert lines(path)[: len(begun)] == begun  # with the same seconds: continued, not trained again
     assert watching() == 0
-    assert {path.name: result(path) for path in runs(study)} == calm_results(folder)
+    assert {path.name: result(path) for path in runs(study)} == calm
 
 
 @pytest.mark.slow

@@ -16,12 +16,12 @@ from .conftest import TRAINING, commands, words
 def test_two_agents_of_torchrun_train_one_network(environment: dict[str, str], tmp_path: Path) -> None:
     (command,) = commands("One training on several machines")
     config, folder = tmp_path / "training.toml", tmp_path / "runs" / "highway100"
-    config.write_text(TRAINING.replace("epochs = 30", "epochs = 2"))
+    config.write_text(TRAINING)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         endpoint = f"127.0.0.1:{free.getsockname()[1]}"
     replaced = {"highway100-mnist": config, "/shared": tmp_path, "node1:29400": endpoint}
-    agent = [*words(command, **replaced)]
+    agent = words(command, **replaced)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     agents = [subprocess.Popen(agent, env=environment, **pipes) for _ in range(2)]  # type: ignore[call-overload]
     ended = [(process.communicate()[0], process.returncode) for process in agents]

@@ -1,4 +1,4 @@
-"""A private SLURM of one node for tests: Debian's binaries, free ports and a folder of its own."""
+"""A private SLURM of one node for tests and benchmarks: Debian's binaries, free ports and a folder of its own."""
 
 import os
 import pwd
