@@ -8,14 +8,13 @@ results/benchmarks/slurm.json.
 
 import argparse
 import json
-import os
 import random
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +51,7 @@ def main() -> None:
     options = parser.parse_args()
     if not installed():
         sys.exit(f"SLURM is not installed: {INSTALL}")
-    with tempfile.TemporaryDirectory() as name, Slurm() as slurm:
-        os.chdir(name)
+    with tempfile.TemporaryDirectory() as name, Slurm() as slurm, chdir(name):
         make_command(Path(name), slurm)
         Path("training.toml").write_text(TRAINING.format(epochs=100))
         Path("search.toml").write_text((TRAINING + SEARCH).format(epochs=20, trials=options.trials))
