@@ -3,13 +3,15 @@
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from random import Random
 from typing import TypeVar
 
 import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -25,6 +27,12 @@ _AMBIGUOUS = re.compile(r"@.*@|\?.*=.*@", flags=re.DOTALL)  # which @ ends the p
 _ESCAPED = str.maketrans({"{": "{{", "}": "}}"})  # Optuna formats the address as a template
 _RETRY_FOR = 300.0  # seconds
 _RETRY_AFTER = 1.0
+_CLAIM_PAUSE = 0.1  # seconds
+_LONGEST_CLAIM_PAUSE = 5.0
+# The number is that of our advisory lock; the time is how long a worker that hangs can keep it.
+_LOCK = """SELECT pg_try_advisory_xact_lock(1986359929)
+FROM set_config('idle_in_transaction_session_timeout', '60s', true)"""
+_chance = Random()  # not the global one, whose state belongs to the program
 Result = TypeVar("Result")
 
 
@@ -66,8 +74,39 @@ class PostgresStore:
     def with_retry(self, call: Callable[[], Result]) -> Result:
         return with_retry(call)
 
-    def claiming(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """Let one worker at a time claim: of many that start at once, all would try for the same trainings.
+
+        The lock ends with the transaction, and so with the worker's connection, or when a worker hangs. Waiting workers
+        keep no connection, of which a server has few.
+        """
+        pause = _CLAIM_PAUSE
+        with interruptible() as interrupt:
+            while (connection := self._lock()) is None:
+                if interrupt.requested:
+                    raise StorageInternalError("stopped while other workers were claiming")
+                time.sleep(_chance.uniform(0, pause))
+                pause = min(2 * pause, _LONGEST_CLAIM_PAUSE)
+        try:
+            yield
+        finally:
+            with suppress(SQLAlchemyError):  # what was claimed is claimed, whatever happens to the lock
+                connection.rollback()
+            connection.close()
+
+    def _lock(self) -> Connection | None:
+        """A connection that holds the lock for claims; None if another worker has it."""
+        assert isinstance(self.storage, RDBStorage)
+        connection = self.storage.engine.connect()
+        try:
+            if connection.execute(text(_LOCK)).scalar_one():
+                return connection
+        except SQLAlchemyError:
+            connection.close()
+            raise
+        connection.close()
+        return None
 
     def working(self, worker: str) -> AbstractContextManager[None]:
         return nullcontext()
