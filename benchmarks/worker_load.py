@@ -22,7 +22,7 @@ from typing import Any
 
 from verydeep.data import DataConfig
 from verydeep.processes import python_command
-from verydeep.studies import Group, open_study, start_study
+from verydeep.studies import BUSY, Group, open_study, start_study, with_retry
 from verydeep.studies._claim import claim_training, finish_training, report_epoch
 from verydeep.training import EpochMetrics, TrainConfig
 
@@ -112,7 +112,7 @@ def run_worker(
     go: threading.Event,
 ) -> None:
     """What `work` tells the storage about every training, without the training."""
-    study = open_study(folder, storage=storage)
+    study = with_retry(partial(open_study, folder, storage=storage), BUSY)
     store = study.store
     with store.working(name):
         ready.wait()

@@ -53,7 +53,11 @@ if TYPE_CHECKING:
     )
     from verydeep.studies.seeds._seeds import Seeds
     from verydeep.studies.seeds._train_seeds import SeedsInterrupted, resume_seeds, train_seeds
-    from verydeep.studies.storage._postgres import storage_errors as storage_errors
+    from verydeep.studies.storage._postgres import (
+        BUSY as BUSY,
+        storage_errors as storage_errors,
+        with_retry as with_retry,
+    )
     from verydeep.studies.storage._store import HEARTBEAT as HEARTBEAT, quiet_optuna as quiet_optuna
     from verydeep.studies.worker._training import (
         DatasetCache as DatasetCache,

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, Quiet, option, positional, read_options
 from verydeep.cli._status import load_torch
@@ -18,6 +18,9 @@ from verydeep.cli._study_options import (
     check_study_options,
     storage_address,
 )
+
+if TYPE_CHECKING:
+    from verydeep.studies import Study
 
 
 @dataclass(frozen=True)
@@ -52,18 +55,13 @@ def main(arguments: list[str]) -> int:
     options = read_options(WorkerOptions, "worker", arguments)
     check_study_options(heartbeat=options.heartbeat)
     load_torch(options.quiet)
-    from verydeep.errors import unknown
-    from verydeep.studies import Budget, open_study, work
+    from verydeep.studies import BUSY, Budget, with_retry, work
     from verydeep.training import interruptible
 
     budget = Budget() if options.budget is None else Budget.read(options.budget)
-    storage, began = storage_address(options.storage, options.study), time.monotonic()
+    began = time.monotonic()
     with interruptible() as interrupt:
-        study = open_study(options.study, storage=storage, artifacts=options.artifacts, heartbeat=options.heartbeat)
-        names = {group.name for group in study.groups}
-        for name in options.only:
-            if name not in names:
-                raise unknown("group of this study", name, sorted(names))
+        study = with_retry(partial(_open, options), BUSY)
         complete = work(
             study,
             root=options.root,
@@ -81,6 +79,20 @@ def main(arguments: list[str]) -> int:
         return 130
     print("verydeep: the budget is used up; everything is saved", file=sys.stderr)
     return 0
+
+
+def _open(options: WorkerOptions) -> Study:
+    from verydeep.errors import unknown
+    from verydeep.studies import open_study, storage_errors
+
+    storage = storage_address(options.storage, options.study)
+    with storage_errors():
+        study = open_study(options.study, storage=storage, artifacts=options.artifacts, heartbeat=options.heartbeat)
+        names = {group.name for group in study.groups}
+    for name in options.only:
+        if name not in names:
+            raise unknown("group of this study", name, sorted(names))
+    return study
 
 
 def _silent(line: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from random import Random
@@ -37,6 +37,8 @@ Result = TypeVar("Result")
 
 
 STORAGE_ERRORS = (SQLAlchemyError, StorageInternalError)
+# What a server says that has no connection left for a moment, as when hundreds of workers start at once.
+BUSY = ("too many clients", "too many connections", "remaining connection slots", "the database system is starting up")
 
 
 class PostgresStore:
@@ -122,8 +124,13 @@ class PostgresStore:
         release_silent(study)
 
 
-def with_retry(call: Callable[[], Result]) -> Result:
-    """Call a function, again for a few minutes if the server restarts or the network fails, until interrupted."""
+def with_retry(call: Callable[[], Result], reasons: Collection[str] = ("",)) -> Result:
+    """Call a function, again for a few minutes if the server restarts or the network fails, until interrupted.
+
+    Args:
+        call: The function.
+        reasons: Parts of the messages after which it is called again; by default, all.
+    """
     last = time.monotonic() + _RETRY_FOR
     with interruptible() as interrupt:
         while True:
@@ -131,6 +138,7 @@ def with_retry(call: Callable[[], Result]) -> Result:
                 return call()
             except (*STORAGE_ERRORS, UserError) as error:
                 is_down = isinstance(error, STORAGE_ERRORS) or isinstance(error.__cause__, STORAGE_ERRORS)
+                is_down = is_down and any(reason in str(error) for reason in reasons)
                 if not is_down or interrupt.requested or time.monotonic() > last:
                     raise
                 time.sleep(_RETRY_AFTER)
