@@ -63,3 +63,7 @@ def test_the_load_that_is_claimed_was_measured() -> None:
     text = " ".join(GUIDE.split())
     for storage, name in (("postgresql", "PostgreSQL server"), ("journal", "journal file")):
         assert f"a {name} took {measured[storage]['100']['epochs_per_second']:.0f} epochs per second" in text
+    times = measured["postgresql"]["100"]
+    assert f"(a load average of {measured['load_average']:.0f})" in text
+    assert f"A report took {times['seconds_per_epoch_report']:.2f} seconds" in text
+    assert f"half waited more than {times['seconds_per_claim']:.0f} seconds" in text
