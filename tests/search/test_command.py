@@ -332,6 +332,28 @@ def test_a_storage_that_is_down_or_none_is_named_without_its_password(
     assert "secret" not in printed
 
 
+def test_a_study_keeps_its_journal_if_the_environment_names_a_server(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my study"
+    assert work(start_search(folder, read_search(write(trials=1))))
+    monkeypatch.setenv("VERYDEEP_STORAGE", "postgresql://someone@127.0.0.1:1/nowhere")
+    assert main(["worker", str(folder)]) == 0
+    assert main(["search", str(write(trials=1)), "--study", str(folder)]) == 0
+    assert main(["search", "show", str(folder), "--json"]) == 0
+    assert f"verydeep search show '{folder}'\n" in capsys.readouterr().out
+    assert main(["search", str(write()), "--study", str(tmp_path / "new")]) == 2
+    assert "the storage cannot be used: " in one_line(capsys)
+
+
+def test_train_does_not_resume_a_search_and_says_what_does(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_search(tmp_path / "study", read_search(write()))
+    assert main(["train", "--resume", str(tmp_path / "study")]) == 2
+    assert one_line(capsys).endswith(f"or with: verydeep worker {tmp_path / 'study'}\n")
+
+
 def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["worker", "x", "--storag", "postgresql://me:secret@server/db"]) == 2
     printed = one_line(capsys)

@@ -102,6 +102,20 @@ def test_a_table_shows_every_training(tmp_path: Path, clock: Clock) -> None:
     ]
 
 
+def test_losses_of_different_kinds_are_not_compared(tmp_path: Path, clock: Clock) -> None:
+    """Students are trained with other losses than their teachers, and hints with another one than labels."""
+    hints = DistillConfig("teacher", hint_epochs=1, hint="layers.0", guided="layers.0")
+    groups = [Group("teacher", CONFIG), Group("student", replace(CONFIG, distill=hints), after="teacher")]
+    records = [record(group.name, "finished", 20, group=group.name) for group in groups]
+    records = [replace(each, value=0.1) for each in records]
+    study = study_of(tmp_path, *groups, metric="loss")
+    assert Overview(study, 1, records, now=clock).describe() == "demo: 2 of 2 done"
+    twice = [replace(records[1], name=f"student/{number}") for number in range(2)]
+    assert Overview(study, 1, twice, now=clock).describe() == "demo: 2 of 2 done"
+    twice = [replace(records[0], name=f"teacher/{number}") for number in range(2)]
+    assert Overview(study, 1, twice, now=clock).describe() == "demo: 2 of 2 done, best: teacher/0 loss 0.1"
+
+
 def test_a_training_on_this_machine_moves_within_its_epoch(tmp_path: Path, clock: Clock) -> None:
     plain, highway = (Group(name, replace(CONFIG, epochs=4)) for name in ("plain", "highway"))
     waiting = [record(name, "waiting", group=name, goal=4) for name in ("plain", "highway")]

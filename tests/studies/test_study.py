@@ -1,5 +1,6 @@
 """Studies: what is left to train, who waits for whom, and what is trained only once."""
 
+import errno
 import json
 import shutil
 from dataclasses import replace
@@ -337,3 +338,20 @@ def test_a_study_that_verydeep_did_not_make_is_left_alone(tmp_path: Path) -> Non
     (study.folder / "journal.log").write_text("\n".join(kept) + "\n")
     with pytest.raises(UserError, match="was not created by verydeep"):
         open_study(study.folder)
+
+
+def test_a_journal_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = start_study(tmp_path / "study", [Group("", CONFIG, seeds=(0, 1))])
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        with pytest.raises(UserError, match=r"journal\.log: the disk is full"):
+            claim_training(study, "worker")
+    shutil.rmtree(study.folder)
+    with pytest.raises(UserError, match="was the folder moved or removed"):
+        study.records()
+    with pytest.raises(UserError, match="was the folder moved or removed"):
+        claim_training(study, "worker")

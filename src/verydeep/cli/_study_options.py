@@ -14,7 +14,8 @@ Storage = Annotated[
     option(
         "postgresql://...",
         "Record the study on a PostgreSQL server, so that workers on other machines can join (verydeep worker); by "
-        f"default, the value of ${STORAGE_VARIABLE}, or a journal file in the study's folder. A study stays where it was started.",
+        f"default, the value of ${STORAGE_VARIABLE}, or a journal file in the study's folder. A study stays where it "
+        "was started.",
     ),
 ]
 ArtifactFolder = Annotated[

@@ -77,7 +77,8 @@ class Overview:
         budget: Budget = Budget(),  # noqa: B008 - it cannot change
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name, self.metric, self.maximise = study.name, study.metric, study.maximise
+        self.name = study.folder.resolve().name  # as people know it, even if it was moved or copied
+        self.metric, self.maximise = study.metric, study.maximise
         self.jobs, self.budget, self.now, self.began = jobs, budget, now, now()
         self.groups: dict[str, Group] = {group.name: group for group in study.groups}
         self.records, self.steps = records, dict[str, LatestStep]()
@@ -145,9 +146,20 @@ class Overview:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether all trainings use the same dataset, so that one of them is the best."""
+        """Whether all trainings measure the same on the same dataset, so that one of them is the best."""
         used = {record.group for record in self.records}
-        return len({group.config.data.source for name, group in self.groups.items() if name in used}) == 1
+        kinds = {self._measures(name) for name in used if name in self.groups}
+        return len(kinds) == 1 and all(self.has_one_measure(name) for name in used)
+
+    def _measures(self, group: str) -> tuple[object, ...]:
+        """What the metric of a group's trainings depends on, besides the network."""
+        config = self.groups[group].config
+        trained = (config.label_smoothing, config.distill.teacher is not None) if self.metric == "loss" else ()
+        return config.data.source, *trained
+
+    def has_one_measure(self, group: str) -> bool:
+        """Whether the metric means the same in all epochs; the loss of epochs that train hints is another one."""
+        return self.metric != "loss" or group not in self.groups or not self.groups[group].config.distill.hint_epochs
 
     def best_first(self) -> list[TrainingRecord]:
         """The trainings that have a value, best first; those on different data in the order of the study."""

@@ -107,7 +107,7 @@ class StudyLines(StudyProgress):
         after = f" after {plural(record.epochs, 'epoch')}" if record.epochs else ""
         parts = [
             record.status + after + (f": {record.reason}" if record.reason else ""),
-            value and f"best {metric} {value}",
+            f"best {metric} {value}" if value and self.overview.has_one_measure(record.group) else "",
             f"time {clock(record.seconds)}" if record.seconds else "",
             f"on {record.host}" if record.worker and self.overview.has_several_hosts else "",
             format_settings(record.settings),

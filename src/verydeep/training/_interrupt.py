@@ -47,7 +47,9 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
-        if sys.stderr.isatty() and not interrupt.is_displayed:  # written past Python's buffers, which may be in use right now
+        if (
+            sys.stderr.isatty() and not interrupt.is_displayed
+        ):  # written past Python's buffers, which may be in use right now
             os.write(2, b"\nstopping after this step; press Ctrl-C again to quit at once\n")
         restore()
 

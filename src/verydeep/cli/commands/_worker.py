@@ -34,8 +34,8 @@ class WorkerOptions:
     study: Annotated[Path, positional("STUDY")]
     """The study's folder, where runs are saved; with --storage, its name selects the study."""
     storage: Annotated[str | None, option("postgresql://...")] = None
-    """The PostgreSQL server that records the study; by default, the value of $VERYDEEP_STORAGE, or what the study's folder
-    says."""
+    """The PostgreSQL server that records the study; by default, the value of $VERYDEEP_STORAGE, or what the study's
+    folder says."""
     artifacts: ArtifactFolder = None
     only: Annotated[tuple[str, ...], option("GROUP,...")] = ()
     """Train only these groups of the study, such as highway-a-fast of the tables; by default, all."""

@@ -1,14 +1,14 @@
 """A study in a journal file, for the processes of one machine, or of several that share a disk with file locks."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import optuna
 from optuna.storages import BaseStorage, JournalStorage
-from optuna.storages.journal import BaseJournalBackend, JournalFileBackend
+from optuna.storages.journal import JournalFileBackend
 from optuna.storages.journal._file import BaseJournalFileLock
 
 from verydeep.errors import UserError
@@ -26,8 +26,7 @@ class JournalStore:
         self.folder, self.options = folder, dict[str, object](storage=None)
         make_folder(folder)
         try:
-            backend: BaseJournalBackend = JournalFileBackend(str(folder / "journal.log"), lock_obj=_KernelLock(folder))
-            self.storage: BaseStorage = JournalStorage(backend)
+            self.storage: BaseStorage = JournalStorage(_JournalFile(folder))
         except OSError as error:
             raise cannot_write(folder / "journal.log", error) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -51,6 +50,31 @@ class JournalStore:
 
     def release_dead(self, study: optuna.Study) -> None:
         release_unlocked(self.folder, self.storage, study)
+
+
+class _JournalFile(JournalFileBackend):
+    """Optuna's journal; errors of the disk become one-line messages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(str(folder / "journal.log"), lock_obj=_KernelLock(folder))
+
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+        with self._file_errors():
+            yield from super().read_logs(log_number_from)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        with self._file_errors():
+            super().append_logs(logs)
+
+    @contextmanager
+    def _file_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise UserError(f"{self.folder}: its journal.log is gone; was the folder moved or removed?") from error
+        except OSError as error:
+            raise cannot_write(self.folder / "journal.log", error) from error
 
 
 class _KernelLock(BaseJournalFileLock):
