@@ -78,6 +78,7 @@ def test_trainings_are_named_after_their_folders() -> None:
         ({"name": "a", "seeds": (1, 1)}, "each once"),
         ({"name": ""}, "needs a name"),
         ({"name": "a", "seeds": (1,), "sampling": Sampling(SPACE, 2)}, "not both"),
+        *(({"name": name}, "relative path") for name in ("../a", "a/../../b", "/a", "a//b", "a/", ".", "C:a", "a\\b", "\0")),
     ],
 )
 def test_a_group_that_makes_no_sense_is_refused(arguments: dict[str, Any], words: str) -> None:

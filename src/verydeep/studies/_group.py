@@ -1,6 +1,7 @@
 """Groups: the trainings of a study that share a configuration and differ in their seed or in searched settings."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from verydeep.studies._space import Space, dotted, read_space, space_tables, wit
 from verydeep.training import TrainConfig
 
 _FORMAT = 1
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f\\:*?\"<>|]+")  # what every file system accepts
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,9 @@ class Group:
             raise UserError(f"group '{self.name}': give at least one seed, and each once")
         if self.seeds is None and self.sampling is None and not self.name:
             raise UserError("a single training needs a name, which becomes its folder's")
+        # A storage may be shared or damaged: no name may lead out of the study's folder.
+        if self.name and (not _PLAIN.fullmatch(self.name) or {"", ".", ".."} & set(self.name.split("/"))):
+            raise UserError(f"group {self.name!r}: a name becomes a folder of the study, so it must be a relative path")
 
     @property
     def numbers(self) -> tuple[int, ...]:
