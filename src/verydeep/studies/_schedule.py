@@ -154,11 +154,14 @@ def _goals(group: Group, known: Mapping[int, Attempts]) -> dict[int, int]:
     return goals
 
 
-def _after_teacher(task: Task, tasks: Mapping[str, Task]) -> Task:
+def _after_teacher(task: Task, tasks: Mapping[str, Task], students: tuple[str, ...] = ()) -> Task:
     """Block a student until its teacher has finished; if it never will, there is nothing to do."""
     if task.group.after is None or task.state != "ready":
         return task
+    if task.name in students:
+        return _with(task, "done", "waits for itself")
     teacher = tasks.get(task.group.after)
+    teacher = teacher and _after_teacher(teacher, tasks, (*students, task.name))  # it may be a student itself
     if teacher is not None and teacher.attempts.status in _TRAINED:
         return task
     if teacher is not None and teacher.state != "done":

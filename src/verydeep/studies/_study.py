@@ -125,8 +125,14 @@ class Study:
         tasks = make_tasks(self.groups, self.attempts(), self.maximise)
         if only is None:
             return tasks
-        chosen = {task.name: task.group.after for task in tasks if task.group.name in only or task.name in only}
-        return [task for task in tasks if task.name in chosen or task.name in chosen.values()]
+        teachers = {task.name: task.group.after for task in tasks}
+        chosen = set[str]()
+        for task in tasks:
+            name: str | None = task.name if task.group.name in only or task.name in only else None
+            while name is not None and name not in chosen:
+                chosen.add(name)
+                name = teachers.get(name)
+        return [task for task in tasks if task.name in chosen]
 
     def unfinished(self, only: Collection[str] | None = None) -> int:
         """The number of trainings that are still to be trained."""

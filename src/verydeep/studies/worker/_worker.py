@@ -26,6 +26,7 @@ from verydeep.studies._claim import (
     report_start,
     report_teacher,
 )
+from verydeep.studies._schedule import Task
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
 from verydeep.studies.worker._training import (
@@ -138,8 +139,8 @@ class _Worker:
             left = self.study.store.with_retry(self._left)
             if not left:
                 return True
-            if left <= self.problems.keys():
-                raise UserError(next(self.problems[name] for name in left))
+            if all(self._is_hopeless(name, left) for name in left):
+                raise UserError(next(self.problems[name] for name in left if name in self.problems))
             self.idle += 1
             time.sleep(_RETRY_AFTER)
         return False
@@ -149,8 +150,15 @@ class _Worker:
             self.study, self.name, self._is_here, self.only, self.problems, patient=self.idle < _PATIENCE
         )
 
-    def _left(self) -> set[str]:
-        return {task.name for task in self.study.tasks(self.only) if task.state != "done"}
+    def _left(self) -> dict[str, Task]:
+        return {task.name: task for task in self.study.tasks(self.only) if task.state != "done"}
+
+    def _is_hopeless(self, training: str, left: Mapping[str, Task]) -> bool:
+        """Whether this worker cannot train it, nor the teacher it waits for, and no other worker does."""
+        task = left[training]
+        if task.state == "blocked":
+            return self._is_hopeless(task.group.after or "", left)
+        return task.state == "ready" and training in self.problems
 
     def _is_here(self, training: str) -> bool:
         return (self.study.run_path(training) / "config.json").exists()

@@ -1,0 +1,78 @@
+"""What workers do when something goes wrong around them: teachers, storages, and other workers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+from verydeep.studies import Group, start_study, work
+from verydeep.studies._claim import claim_training
+from verydeep.training import DistillConfig, ModelConfig, TrainConfig
+
+CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1, batch_size=200)
+STUDENT = Group("student", replace(CONFIG, distill=DistillConfig(weight=0.5)), after="teacher")
+TEACHER = Group("teacher", CONFIG)
+
+
+def failing_once(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call that finds the server down the first time."""
+    left = iter([OperationalError("select", {}, Exception("the server is down"))])
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        for error in left:
+            raise error
+        return call(*arguments, **options)
+
+    return fail
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting is an error."""
+
+    def sleep(seconds: float) -> None:
+        raise TimeoutError(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nobody_waits_for_the_student_of_a_teacher_that_no_worker_can_train(tmp_path: Path) -> None:
+    late = replace(STUDENT, name="late", after="student")
+    study = start_study(tmp_path, [late, STUDENT, replace(TEACHER, config=replace(CONFIG, device="cuda:77"))])
+    with pytest.raises(UserError, match="cuda:77"):
+        work(study)
+    assert [record.status for record in study.records()] == ["waiting"] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_waits_for_a_teacher_that_it_cannot_train_while_another_does(tmp_path: Path) -> None:
+    study = start_study(tmp_path, [STUDENT, replace(TEACHER, config=replace(CONFIG, device="cuda:77"))])
+
+    def lend(line: str) -> None:
+        assert line.startswith("teacher: device")
+        assert claim_training(study, "other") is not None
+
+    with study.store.working("other"), pytest.raises(TimeoutError):
+        work(study, report=lend)
+
+
+def test_students_of_students_wait_for_all_their_teachers(tmp_path: Path) -> None:
+    late = replace(STUDENT, name="late", after="student")
+    study = start_study(tmp_path / "a", [late, STUDENT, TEACHER])
+    assert [task.name for task in study.tasks(["late"])] == ["late", "student", "teacher"]
+    study.add_result("teacher", "diverged", [])
+    assert {task.name: task.reason for task in study.tasks()} == {
+        "late": "needs student, which needs teacher, which diverged",
+        "student": "needs teacher, which diverged",
+        "teacher": "",
+    }
+    circle = start_study(tmp_path / "b", [replace(STUDENT, after="late"), late, replace(STUDENT, name="a", after="a")])
+    assert circle.unfinished() == 0
+    assert circle.tasks()[0].reason == "needs late, which needs student, which waits for itself"
