@@ -11,13 +11,23 @@ from sqlalchemy.exc import OperationalError
 
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.studies import Group, start_study, work
+from verydeep.studies import Group, Study, start_study, work
+from verydeep.studies._artifacts import Artifacts
 from verydeep.studies._claim import claim_training
+from verydeep.studies.storage._dead_workers import fail_attempt
+from verydeep.studies.storage import _postgres
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
 
 CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1, batch_size=200)
 STUDENT = Group("student", replace(CONFIG, distill=DistillConfig(weight=0.5)), after="teacher")
 TEACHER = Group("teacher", CONFIG)
+
+
+def without_server(monkeypatch: pytest.MonkeyPatch, study: Study, owner: type, method: str) -> None:
+    """Let the storage be out of reach the first time that a method is called, and retry as with a server."""
+    monkeypatch.setattr(_postgres, "_RETRY_AFTER", 0.0)
+    monkeypatch.setattr(study.store, "with_retry", _postgres.with_retry)
+    monkeypatch.setattr(owner, method, failing_once(getattr(owner, method)))
 
 
 def failing_once(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,3 +86,51 @@ def test_students_of_students_wait_for_all_their_teachers(tmp_path: Path) -> Non
     circle = start_study(tmp_path / "b", [replace(STUDENT, after="late"), late, replace(STUDENT, name="a", after="a")])
     assert circle.unfinished() == 0
     assert circle.tasks()[0].reason == "needs late, which needs student, which waits for itself"
+
+
+def test_a_server_that_restarts_while_weights_are_shared_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = start_study(tmp_path / "study", [TEACHER], artifacts=tmp_path / "shared")
+    without_server(monkeypatch, study, Artifacts, "upload")
+    assert work(study)
+    assert (study.records()[0].status, study.records()[0].attempts) == ("finished", 1)
+
+
+def test_a_server_that_restarts_while_a_teacher_is_looked_up_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = start_study(tmp_path, [TEACHER, STUDENT])
+    assert work(study, only=["teacher"])
+    (tmp_path / "teacher").rename(tmp_path / "elsewhere")
+    without_server(monkeypatch, study, Study, "records")
+    assert work(study)
+    assert [record.attempts for record in study.records()] == [1, 1]
+
+
+def test_an_artifact_store_that_has_gone_is_no_fault_of_the_training(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    study = start_study(tmp_path / "study", [TEACHER], artifacts=shared)
+    shared.rmdir()
+    for _ in range(3):
+        with pytest.raises(UserError, match="cannot store config.json in the artifact store"):
+            work(study)
+    shared.mkdir()
+    assert work(study)
+    assert study.records()[0].status == "finished"
+
+
+def test_a_worker_that_lost_its_training_while_it_shared_the_weights_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = start_study(tmp_path / "study", [TEACHER], artifacts=tmp_path / "shared")
+    upload, lines = Artifacts.upload, list[str]()
+
+    def lose(artifacts: Artifacts, storage: Any, trial: Any, run: Path) -> None:
+        monkeypatch.setattr(Artifacts, "upload", upload)
+        fail_attempt(storage, trial._trial_id)
+        upload(artifacts, storage, trial, run)
+
+    monkeypatch.setattr(Artifacts, "upload", lose)
+    assert work(study, report=lines.append)
+    assert lines == ["teacher: given to another worker", "teacher: finished after 1 epoch"]

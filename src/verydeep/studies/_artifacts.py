@@ -49,10 +49,13 @@ class Artifacts:
         files = {}
         for name in _FILES:
             if (run / name).exists():
-                with quiet_optuna():
-                    key = upload_artifact(
-                        artifact_store=self.store, file_path=str(run / name), study_or_trial=trial, storage=storage
-                    )
+                try:
+                    with quiet_optuna():
+                        key = upload_artifact(
+                            artifact_store=self.store, file_path=str(run / name), study_or_trial=trial, storage=storage
+                        )
+                except OSError as error:  # a full disk, or a shared folder that has gone
+                    raise UserError(f"{run.name}: cannot store {name} in the artifact store: {error}") from error
                 files[name] = [key, _digest(run / name)]
         storage.set_trial_user_attr(trial._trial_id, _ATTRIBUTE, json.dumps(files))
 

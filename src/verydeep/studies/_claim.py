@@ -201,6 +201,14 @@ def _is_halved(study: Study, claim: Claim, epoch: int, value: float) -> bool:
     return not continues(value, others, halving.keep, study.maximise)
 
 
+def upload_run(study: Study, claim: Claim) -> None:
+    """Share a finished run through the artifact store."""
+    assert study.artifacts is not None
+    trial = next(trial for trial in study.attempts()[claim.name].trials if trial._trial_id == claim.trial_id)
+    with _lost_if_finished(claim):
+        study.artifacts.upload(study.store.storage, trial, study.run_path(claim.name))
+
+
 def finish_training(study: Study, claim: Claim, result: dict[str, Any], curve: list[EpochMetrics]) -> None:
     """Record a training's result: from here on it is counted, once."""
     has_value = result["status"] not in ("diverged", "failed")

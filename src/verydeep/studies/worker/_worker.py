@@ -25,6 +25,7 @@ from verydeep.studies._claim import (
     report_epoch,
     report_start,
     report_teacher,
+    upload_run,
 )
 from verydeep.studies._schedule import Task
 from verydeep.studies._study import Study
@@ -174,13 +175,13 @@ class _Worker:
             with study.store.heartbeats(claim.trial_id):
                 result, curve = self._result(claim, _Events(self, claim, interrupt))
                 if result["status"] in ("finished", "stopped early"):
-                    self._upload(claim, curve)
+                    study.store.with_retry(lambda: self._upload(claim))
             study.store.with_retry(lambda: finish_training(study, claim, result, curve))
             self.problems_in_a_row = 0
             why = f" ({result['reason']})" if result.get("reason") else ""
             self.report(f"{claim.name}: {result['status']} after {plural(result['epochs'], 'epoch')}{why}")
         except (Interrupted, Paused):
-            release_training(study, claim)
+            study.store.with_retry(lambda: release_training(study, claim))
         except LostTraining:
             self.report(f"{claim.name}: given to another worker")
         except UserError as error:
@@ -226,29 +227,26 @@ class _Worker:
 
     def _provide(self, teacher: str, events: _Events) -> None:
         """Make sure that a finished training is on this machine: fetch it, or train it again to the same bits."""
-        if self.study.store.with_retry(lambda: self.study.fetch_run(teacher)) is not None:
+        study = self.study
+        if study.store.with_retry(lambda: study.fetch_run(teacher)) is not None:
             return
-        group = next(group for group in self.study.groups if teacher in group.training_names)
-        number = dict(zip(group.training_names, group.numbers, strict=True))[teacher]
         self.report(f"{teacher}: trained again, because this machine does not have it")
-        settings = next(each.settings for each in self.study.records([group.name]) if each.name == teacher)
-        config = training_config(group, number, settings, self.study.folder)
-        train_run(config, self.study.run_path(teacher), self.data, _TeacherEvents(events))
+        groups, records = study.store.with_retry(lambda: (study.groups, study.records([teacher])))
+        record = next(record for record in records if record.name == teacher)
+        group = next(group for group in groups if group.name == record.group)
+        config = training_config(group, record.number, record.settings, study.folder)
+        train_run(config, study.run_path(teacher), self.data, _TeacherEvents(events))
 
-    def _upload(self, claim: Claim, curve: list[EpochMetrics]) -> None:
+    def _upload(self, claim: Claim) -> None:
         """Share a run that others need: a teacher, or the best of its group so far."""
         study = self.study
         if study.artifacts is None:
             return
-        records = {record.name: record for record in study.records([claim.group.name])}
-        mine, others = (
-            records.pop(claim.name).value,
-            [each.value for each in records.values() if each.value is not None],
-        )
-        best = mine is not None and all((mine >= other) if study.maximise else (mine <= other) for other in others)
-        if best or claim.name in {group.after for group in study.groups}:
-            trial = next(trial for trial in study.attempts()[claim.name].trials if trial._trial_id == claim.trial_id)
-            study.artifacts.upload(study.store.storage, trial, study.run_path(claim.name))
+        values = {record.name: record.value for record in study.records([claim.group.name])}
+        known = [value for value in values.values() if value is not None]
+        is_best = bool(known) and values[claim.name] == (max if study.maximise else min)(known)
+        if is_best or claim.name in {group.after for group in study.groups}:
+            upload_run(study, claim)
 
 
 class _Events(TrainingEvents):
