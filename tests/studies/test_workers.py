@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from sqlalchemy.exc import OperationalError
 
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.studies import Group, Study, start_study, work
+from verydeep.studies import Group, Study, _claim, open_study, start_study, work
 from verydeep.studies._artifacts import Artifacts
-from verydeep.studies._claim import claim_training
+from verydeep.studies._claim import claim_training, finish_training
 from verydeep.studies.storage._dead_workers import fail_attempt
 from verydeep.studies.storage import _postgres
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
@@ -134,3 +135,25 @@ def test_a_worker_that_lost_its_training_while_it_shared_the_weights_goes_on(
     monkeypatch.setattr(Artifacts, "upload", lose)
     assert work(study, report=lines.append)
     assert lines == ["teacher: given to another worker", "teacher: finished after 1 epoch"]
+
+
+def test_a_training_that_ended_while_another_worker_claimed_it_is_not_trained_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = start_study(tmp_path, [Group("", CONFIG, seeds=(0, 1))])
+    monkeypatch.setattr(study.store, "claiming", nullcontext)  # as on a server
+    other = open_study(tmp_path)
+    add_attempt = _claim._add_attempt
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(_claim, "_add_attempt", add_attempt)
+        claim = claim_training(other, "fast")
+        assert claim is not None
+        finish_training(other, claim, {"status": "finished", "epochs": 1}, [])
+        return add_attempt(*arguments)
+
+    monkeypatch.setattr(_claim, "_add_attempt", overtaken)
+    with study.store.working("fast"), study.store.working("slow"):
+        claim = claim_training(study, "slow")
+    assert claim is not None
+    assert claim.name == "seed-1"

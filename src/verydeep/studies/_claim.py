@@ -84,7 +84,7 @@ def claim_training(
             if patient and _is_elsewhere(task, is_here):
                 continue
             attempt = task.attempts.open or _add_attempt(study, task)
-            if attempt.state == TrialState.WAITING and _take(study, attempt, worker):
+            if attempt is not None and attempt.state == TrialState.WAITING and _take(study, attempt, worker):
                 settings = _settings(study, task, attempt)
                 tried = task.attempts
                 return Claim(
@@ -112,8 +112,11 @@ def _is_elsewhere(task: Task, is_here: Callable[[str], bool]) -> bool:
     return task.attempts.epochs > 0 and not is_here(task.name)
 
 
-def _add_attempt(study: Study, task: Task) -> FrozenTrial:
-    """Add an attempt that waits for a worker; if several workers add one at once, return the earliest."""
+def _add_attempt(study: Study, task: Task) -> FrozenTrial | None:
+    """Add an attempt that waits for a worker; if several workers add one at once, return the earliest.
+
+    None if another worker was so much faster that its attempt has ended: there may be nothing left to train.
+    """
     sampling, params, distributions = task.group.sampling, {}, {}
     if sampling is not None:
         known = (decode_settings(sampling.space, attempt.params) for attempt in task.attempts.trials)
@@ -130,9 +133,9 @@ def _add_attempt(study: Study, task: Task) -> FrozenTrial:
             user_attrs={"training": task.name},
         )
     )
-    added = study.attempts()[task.name].open
-    assert added is not None
-    return added
+    now = study.attempts()[task.name]
+    has_ended = any(trial.state.is_finished() for trial in now.trials[len(task.attempts.trials) :])
+    return None if has_ended else now.open
 
 
 def _take(study: Study, attempt: FrozenTrial, worker: str) -> bool:
