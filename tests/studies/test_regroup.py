@@ -1,9 +1,12 @@
 """Studies that get other groups than before, and single trainings of them."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _postgres import Server
 
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
@@ -62,3 +65,43 @@ def test_seeds_are_replaced_or_added(tmp_path: Path) -> None:
     assert seeds((0, 4), add=True) == (0, 4)
     assert seeds((2,), add=True) == (0, 2, 4)
     assert seeds((1,), add=False) == (1,)
+
+
+def test_two_commands_at_the_same_time_do_not_undo_each_others_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = start_study(tmp_path, [Group("", CONFIG, seeds=(0, 1, 2, 3))])
+    for seed in (0, 1):
+        study.add_result(f"seed-{seed}", "finished", DONE)
+    for seed in (2, 3):
+        study.add_result(f"seed-{seed}", "failed", [])
+    other, write = open_study(tmp_path), study.optuna.set_user_attr
+
+    def meanwhile(action: Callable[[], None]) -> None:
+        def overtaken(key: str, value: object) -> None:
+            action()
+            write(key, value)
+
+        monkeypatch.setattr(study.optuna, "set_user_attr", overtaken)
+
+    meanwhile(lambda: other.forget(["seed-1"]))
+    study.forget(["seed-0"])
+    meanwhile(lambda: other.retry_failed(["seed-3"]))
+    study.retry_failed(["seed-2"])
+    assert {record.status for record in study.records()} == {"waiting"}
+
+
+@pytest.mark.slow
+def test_commands_that_add_seeds_to_a_study_on_a_server_wait_for_each_other(tmp_path: Path, server: Server) -> None:
+    def seeds(*given: int) -> list[Group]:
+        return [Group("a", CONFIG, seeds=given)]
+
+    folder, url = tmp_path / "shared-seeds", server.url
+    study = start_study(folder, seeds(0), storage=url, add_seeds=True)
+    with ThreadPoolExecutor(1) as pool:
+        with study.store.claiming():
+            other = pool.submit(start_study, folder, seeds(5), storage=url, add_seeds=True)
+            assert wait([other], timeout=1.0).not_done
+            study.set_group(seeds(0, 7)[0])
+        other.result()
+    assert study.groups[0].seeds == (0, 5, 7)

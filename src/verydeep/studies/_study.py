@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.trial import TrialState, create_trial
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from verydeep.training import EpochMetrics
 
-GROUP = "group/"  # the prefix of the attributes that store the groups
+# Prefixes of a study's attributes. Each group and each training has its own: commands that change different ones at
+# the same time do not undo each other's changes.
+GROUP, RETRIED, FORGOTTEN = "group/", "retried/", "forgotten/"
 
 
 class Study:
@@ -109,7 +111,8 @@ class Study:
     def attempts(self) -> dict[str, Attempts]:
         """The attempts at every training that has any, by its name."""
         found: dict[str, list[FrozenTrial]] = {}
-        retried, forgotten = self._last_attempts("retried", "forgotten")
+        attributes = self.optuna.user_attrs
+        retried, forgotten = _last_attempts(attributes, RETRIED), _last_attempts(attributes, FORGOTTEN)
         for trial in self.optuna.get_trials(deepcopy=False):
             name = training_of(trial)
             if name is not None and trial.number > forgotten.get(name, -1):
@@ -189,20 +192,20 @@ class Study:
     def retry_failed(self, only: Collection[str] | None = None) -> None:
         """Let trainings that failed be tried again."""
         failed = {task.name: task.attempts for task in self.tasks(only) if task.attempts.status == "failed"}
-        numbers = {name: tried.ended.number for name, tried in failed.items() if tried.ended is not None}
-        if numbers:
-            self.optuna.set_user_attr("retried", json.dumps(self._last_attempts("retried")[0] | numbers))
+        for name, tried in failed.items():
+            if tried.ended is not None:
+                self.optuna.set_user_attr(RETRIED + name, tried.ended.number)
 
     def forget(self, trainings: Iterable[str]) -> None:
         """Forget the attempts at some trainings, which then start from the beginning."""
         last = max((trial.number for trial in self.optuna.get_trials(deepcopy=False)), default=-1)
-        (forgotten,) = self._last_attempts("forgotten")
-        self.optuna.set_user_attr("forgotten", json.dumps(forgotten | dict.fromkeys(trainings, last)))
+        for name in trainings:
+            self.optuna.set_user_attr(FORGOTTEN + name, last)
 
-    def _last_attempts(self, *attributes: str) -> list[dict[str, int]]:
-        """For some trainings, the number of the last attempt that does not count any more, by attribute."""
-        known = self.optuna.user_attrs
-        return [json.loads(known.get(attribute, "{}")) for attribute in attributes]
+
+def _last_attempts(attributes: Mapping[str, Any], prefix: str) -> dict[str, int]:
+    """For some trainings, the number of the last attempt that does not count any more."""
+    return {key.removeprefix(prefix): int(value) for key, value in attributes.items() if key.startswith(prefix)}
 
 
 def training_of(trial: FrozenTrial) -> str | None:

@@ -23,7 +23,7 @@ class Store(Protocol):
         """Call a function, again if the storage is unreachable for a while."""
 
     def claiming(self) -> AbstractContextManager[None]:
-        """The context in which a trial is found and claimed."""
+        """The context in which a trial is found and claimed, or groups are changed: one process at a time."""
 
     def working(self, worker: str) -> AbstractContextManager[None]:
         """Around the lifetime of a worker."""
