@@ -5,6 +5,7 @@ import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any, get_args
 
 import pytest
@@ -470,6 +471,30 @@ def test_several_commands_record_each_others_epochs_without_losing_any(tmp_path:
     }
     assert {each.status for each in kept.values()} == {"trained"}
     assert not quick(tmp_path, "highway-a", seeds=(0, 1)).missing()
+
+
+def test_commands_with_other_folders_of_runs_do_not_overwrite_each_others_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (
+        Tables(selected_rows(("table2",), "highway-a"), "fast", tmp_path, tmp_path / runs, (0, 1), quick=True)
+        for runs in ("here", "there")
+    )
+    zero, one = (
+        TrainingRecord(seed, "training", curve=list(curve([0.1]).metrics), group="highway-a-fast") for seed in (0, 1)
+    )
+    write, other = TableResult.write, Thread(target=there._record, args=(one,))
+
+    def overtaken(result: TableResult) -> None:
+        monkeypatch.setattr(TableResult, "write", write)
+        other.start()
+        other.join(0.3)
+        write(result)
+
+    monkeypatch.setattr(TableResult, "write", overtaken)
+    here._record(zero)
+    other.join()
+    assert TableResult(tmp_path, NAMED["highway-a"], "fast").curves.keys() == {0, 1}
 
 
 def test_seeds_of_earlier_commands_stay_in_the_study(tmp_path: Path) -> None:

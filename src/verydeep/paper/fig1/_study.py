@@ -134,7 +134,7 @@ class Fig1:
     def _add(self, record: TrainingRecord, status: str, metrics: list[EpochMetrics]) -> None:
         result = self.found[record.group]
         if result.lacks(record.number, status, len(metrics)):
-            with exclusive_lock(self.runs / "results.lock", ""):
+            with exclusive_lock(self.results / ".lock", ""):
                 result.read()  # another command may have added it
                 if result.lacks(record.number, status, len(metrics)):
                     result.add(record.number, status, metrics)

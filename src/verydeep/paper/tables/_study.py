@@ -222,7 +222,7 @@ class Tables:
         if row is None or row in self.refused:
             return
         if self.found[row].add(record.number, record.curve, record.environment, record.status):
-            with exclusive_lock(self.runs / "results.lock", ""):
+            with exclusive_lock(self.results / ".lock", ""):
                 self.found[row] = result = TableResult(self.results, row, self.recipe)
                 result.start(self.configs[row])
                 if result.add(record.number, record.curve, record.environment, record.status):
