@@ -21,7 +21,8 @@ from verydeep.training import EpochMetrics, Interrupt, interruptible
 StopReason = Literal["complete", "interrupted", "the budget is used up", "a worker failed"]
 OnEpoch = Callable[[TrainingRecord, EpochMetrics], None]
 OnEnd = Callable[[TrainingRecord], None]
-_READ_EVERY = 2.0  # seconds, because reading a large study from a server takes a while
+_READ_EVERY = 2.0  # seconds
+_PAUSE = 10  # times as long as it takes to read a large study, because workers need the cores, and others the server
 
 
 def run_study(
@@ -58,7 +59,8 @@ def run_study(
             here can train.
 
     Returns:
-        Why it stopped: `"complete"`, `"interrupted"` or `"the budget is used up"`.
+        Why it stopped: `"complete"`, `"interrupted"`, `"the budget is used up"` or, with `allow_failures`,
+        `"a worker failed"`.
 
     Raises:
         UserError: What is left cannot be trained here; the message says why.
@@ -119,7 +121,7 @@ class _Watch:
     ) -> None:
         self.study, self.only, self.interrupt, self.progress = study, only, interrupt, progress
         self.on_epoch, self.on_end = on_epoch, on_end
-        self.seen, self.stops = 0.0, False
+        self.seen, self.took, self.stops = 0.0, 0.0, False
         self.epochs: dict[str, int] = {}
         self.ended: dict[str, tuple[str, int]] = {}
 
@@ -131,12 +133,15 @@ class _Watch:
         for message in messages:
             if "done" in message:
                 self.progress.step(message["training"], message["done"], message["loss"], message["accuracy"])
-        if any("epoch" in message for message in messages) or time.monotonic() - self.seen >= _READ_EVERY:
+        wait = 0.0 if any("epoch" in message for message in messages) else _READ_EVERY
+        if time.monotonic() - self.seen >= max(wait, _PAUSE * self.took):
             self.progress.update(self.study.store.with_retry(self.read))
 
     def read(self) -> list[TrainingRecord]:
         """Read the study and report epochs and results that were not reported before."""
+        began = time.monotonic()
         records = self.study.records(self.only)
+        self.took = time.monotonic() - began
         for record in records:
             for metrics in record.curve[self.epochs.get(record.name, 0) :]:
                 if self.on_epoch is not None:
