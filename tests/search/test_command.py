@@ -155,7 +155,7 @@ def test_a_used_budget_of_epochs_asks_for_a_larger_one(
     assert main(["search", str(write(trials=3, epochs=4)), "--study", str(folder), "--budget", "2 epochs"]) == 0
     assert "continue with a larger --budget" in one_line(capsys)
     assert main(["search", str(write()), "--budget", "0h"]) == 2
-    assert "must be positive; without a budget, all trials are trained" in one_line(capsys)
+    assert "must be positive; without a budget, everything is trained" in one_line(capsys)
 
 
 def test_a_study_that_was_moved_is_the_same_study(searched: Path, write: Write) -> None:

@@ -4,9 +4,8 @@ A study is a folder with runs and a storage that records them: a journal file or
 gives it groups of trainings, `run_study` trains them with workers on this machine, `work` is a single worker, here or
 elsewhere, and `Study.records` returns the results. `train_seeds` is a study of one configuration with several seeds.
 
-`_group` describes the trainings, `_schedule` decides what is left to train, `_claim` is what workers do with it,
-`worker/` holds the workers, and `storage/` the storages. `_progress` is what people see: an `_overview` of the study,
-as lines or as an `_overview_table`.
+`_group` describes the trainings, `_schedule` decides what is left to train, and `_claim` is what workers do with it.
+`_progress` is what people see: an `_overview` of the study, as lines or as an `_overview_table`.
 `worker/` holds the workers, `storage/` the storages, and `seeds/` what is special about several seeds.
 """
 

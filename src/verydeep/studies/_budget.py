@@ -1,4 +1,4 @@
-"""How much a search may cost."""
+"""How much the training of a study may cost."""
 
 import re
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop; by default, when all trials are done.
+    """When to stop; by default, when everything is trained.
 
     Attributes:
         seconds: Time from now.
-        epochs: Epochs of all trials of the study together, including those trained before.
+        epochs: Epochs of all trainings of the study together, including those trained before.
 
     Example:
         >>> from verydeep.studies import Budget
@@ -36,7 +36,7 @@ class Budget:
         """
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
         if found and float(found[1]) == 0:
-            raise UserError(f"budget {text!r}: must be positive; without a budget, all trials are trained")
+            raise UserError(f"budget {text!r}: must be positive; without a budget, everything is trained")
         if found and found[2] in ("epoch", "epochs") and "." not in found[1]:
             return cls(epochs=int(found[1]))
         if found and found[2] in _UNITS:

@@ -1,4 +1,4 @@
-"""A search on this machine: check the configuration, then train all trials with workers side by side."""
+"""Checks of a search before anything is trained."""
 
 from pathlib import Path
 
