@@ -105,3 +105,14 @@ def test_a_worker_imports_nothing_from_here_and_saves_when_its_parent_is_killed(
     assert record.status == "waiting"  # released, so that another worker continues it at once
     assert record.epochs == len(run.metrics) >= 1
     assert "interrupted" in (run.path / "events.log").read_text()
+
+
+def test_what_a_library_prints_is_not_a_message(tmp_path: Path) -> None:
+    with (tmp_path / "errors").open("wb") as errors:
+        program = "print('warning: 3 cores'); print(3); print('{\"epoch\": 1}')"
+        child = ChildProcess("-c", program, environment=ENVIRONMENT, errors=errors)
+    received = []
+    while child.code is None or not received:
+        received += child.received()
+    child.wait()
+    assert received == [{"epoch": 1}]

@@ -76,12 +76,19 @@ class ChildProcess:
         return dict(json.loads(line)) if line.endswith(b"\n") else None
 
     def received(self) -> list[dict[str, Any]]:
-        """The messages that have arrived, without waiting; not to be mixed with `receive`."""
+        """The messages that have arrived, without waiting; not to be mixed with `receive`.
+
+        Other lines are ignored: a library may print to standard output past Python.
+        """
         os.set_blocking(self._output.fileno(), False)
         with suppress(BlockingIOError):
             self._partial += os.read(self._output.fileno(), _MOST_READ)
         *lines, self._partial = self._partial.split(b"\n")
-        return [json.loads(line) for line in lines]
+        messages = []
+        for line in lines:
+            with suppress(ValueError):
+                messages.append(json.loads(line))
+        return [message for message in messages if isinstance(message, dict)]
 
     def stop(self) -> None:
         """Close its standard input, which asks it to save and end."""
