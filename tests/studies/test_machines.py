@@ -8,12 +8,14 @@ from threading import Timer
 
 import pytest
 from _postgres import Server
+from optuna.trial import create_trial
 
 from verydeep.cli import main
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.search import Choices, Options, SearchConfig, open_search, start_search
 from verydeep.studies import Budget, Group, Study, open_study, start_study, work
+from verydeep.studies._artifacts import Artifacts
 from verydeep.training import DistillConfig, ModelConfig, Run, TrainConfig
 
 CONFIG = TrainConfig(DataConfig("digits", validation=0.2), ModelConfig(depth=2, width=8), epochs=2, batch_size=200)
@@ -81,6 +83,10 @@ def test_damaged_weights_in_the_artifact_store_are_noticed(tmp_path: Path, serve
     (shared / key).unlink()
     with pytest.raises(UserError, match="cannot fetch"):
         work(open_study(second, storage=server.url))
+    for damaged in ("3", '{"config.json": ["../../x", ""]}'):
+        trial = create_trial(value=0.0, user_attrs={"run_files": damaged})
+        with pytest.raises(UserError, match="the list of its files in the storage is damaged"):
+            Artifacts(shared).download(trial, second / "teacher")
 
 
 @pytest.mark.slow

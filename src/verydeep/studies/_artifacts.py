@@ -11,7 +11,8 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from verydeep.errors import UserError
 from verydeep.files import make_folder
@@ -64,7 +65,7 @@ class Artifacts:
         from optuna.artifacts import download_artifact
         from optuna.artifacts.exceptions import ArtifactNotFound
 
-        files: dict[str, Any] = json.loads(trial.user_attrs[_ATTRIBUTE])
+        files = _read_files(trial, run.name)
         make_folder(run.parent)
         folder = Path(tempfile.mkdtemp(prefix=f".{run.name}-", dir=run.parent))
         try:
@@ -89,6 +90,16 @@ class Artifacts:
 def has_files(trial: FrozenTrial) -> bool:
     """Whether the run of an attempt is in the artifact store."""
     return _ATTRIBUTE in trial.user_attrs
+
+
+def _read_files(trial: FrozenTrial, name: str) -> dict[str, tuple[str, str]]:
+    """The artifact and the digest of each file of an attempt's run."""
+    try:
+        stored = json.loads(trial.user_attrs[_ATTRIBUTE])
+        files = {file: (str(UUID(key)), str(digest)) for file, (key, digest) in stored.items()}  # a key is no path
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"{name}: the list of its files in the storage is damaged ({error!r})") from error
+    return files
 
 
 def _digest(file: Path) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.trial import TrialState, create_trial
 
+from verydeep.errors import UserError
 from verydeep.studies._artifacts import Artifacts, has_files
 from verydeep.studies._group import Group, group_from_json, group_of_former_study, group_to_json
 from verydeep.studies._records import TrainingRecord, make_record
@@ -111,12 +113,13 @@ class Study:
     def attempts(self) -> dict[str, Attempts]:
         """The attempts at every training that has any, by its name."""
         found: dict[str, list[FrozenTrial]] = {}
-        attributes = self.optuna.user_attrs
-        retried, forgotten = _last_attempts(attributes, RETRIED), _last_attempts(attributes, FORGOTTEN)
-        for trial in self.optuna.get_trials(deepcopy=False):
-            name = training_of(trial)
-            if name is not None and trial.number > forgotten.get(name, -1):
-                found.setdefault(name, []).append(trial)
+        attributes, trials = self.optuna.user_attrs, self.optuna.get_trials(deepcopy=False)
+        with self._reading():
+            retried, forgotten = _last_attempts(attributes, RETRIED), _last_attempts(attributes, FORGOTTEN)
+            for trial in trials:
+                name = training_of(trial)
+                if name is not None and trial.number > forgotten.get(name, -1):
+                    found.setdefault(name, []).append(trial)
         return {name: Attempts(trials, self.maximise, retried.get(name, -1)) for name, trials in found.items()}
 
     def tasks(self, only: Collection[str] | None = None) -> list[Task]:
@@ -125,7 +128,9 @@ class Study:
         Args:
             only: The names of groups or of single trainings; their teachers are included. By default, all.
         """
-        tasks = make_tasks(self.groups, self.attempts(), self.maximise)
+        groups, attempts = self.groups, self.attempts()
+        with self._reading():
+            tasks = make_tasks(groups, attempts, self.maximise)
         if only is None:
             return tasks
         teachers = {task.name: task.group.after for task in tasks}
@@ -147,11 +152,23 @@ class Study:
         Args:
             only: The names of groups or of single trainings; by default, all.
         """
-        return [make_record(task, self.metric, self.maximise) for task in self.tasks(only)]
+        tasks = self.tasks(only)
+        with self._reading():
+            return [make_record(task, self.metric, self.maximise) for task in tasks]
 
     def epochs_trained(self) -> int:
         """The epochs of all trainings together; an epoch that was trained again after a crash counts once."""
-        return sum(each.epochs for each in self.attempts().values())
+        attempts = self.attempts().values()
+        with self._reading():
+            return sum(each.epochs for each in attempts)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what the attempts in a damaged storage make impossible into a one-line message."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise UserError(f"study '{self.name}': an attempt in the storage is damaged ({error!r})") from error
 
     def run_path(self, training: str) -> Path:
         """The folder of a training's run, on this machine."""
