@@ -161,7 +161,7 @@ def _settings(study: Study, task: Task, attempt: FrozenTrial) -> Settings:
     params = dict(attempt.params)
     if not params:
         seed = (sampling.seed * 100_003 + task.number) % 2**32
-        params = suggest_tpe(study.name, study.store.storage, attempt, sampling.space, seed)
+        params = suggest_tpe(study.optuna, attempt, sampling.space, seed)
     settings = decode_settings(sampling.space, params)
     assert settings is not None
     return settings

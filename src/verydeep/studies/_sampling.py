@@ -12,7 +12,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 
 from verydeep.studies._space import Choices, Domain, Settings, Space, former_fields, with_current_names
@@ -28,12 +27,11 @@ def draw(space: Space, seed: int, number: int) -> Settings:
     return {name: domain.at(streams[name].random()) for name, domain in space.items()}
 
 
-def suggest_tpe(study: str, storage: BaseStorage, trial: FrozenTrial, space: Space, seed: int) -> dict[str, Any]:
+def suggest_tpe(study: optuna.Study, trial: FrozenTrial, space: Space, seed: int) -> dict[str, Any]:
     """The settings that TPE suggests, as Optuna stores them; kept with the trial, so that every attempt has the same.
 
     Args:
-        study: The study's name in its storage.
-        storage: The storage.
+        study: The study, which remembers the trials it has read before.
         trial: The trial that gets the settings.
         space: What is searched.
         seed: The seed of this trial.
@@ -43,11 +41,10 @@ def suggest_tpe(study: str, storage: BaseStorage, trial: FrozenTrial, space: Spa
     distributions = optuna_distributions(space)
     with quiet_optuna():
         sampler = TPESampler(seed=seed, constant_liar=True)
-        loaded = optuna.load_study(study_name=study, storage=storage, sampler=sampler)
-        params = {name: sampler.sample_independent(loaded, trial, name, d) for name, d in distributions.items()}
+        params = {name: sampler.sample_independent(study, trial, name, d) for name, d in distributions.items()}
     for name, value in params.items():
         internal = distributions[name].to_internal_repr(value)
-        storage.set_trial_param(trial._trial_id, name, internal, distributions[name])
+        study._storage.set_trial_param(trial._trial_id, name, internal, distributions[name])
     return params
 
 
