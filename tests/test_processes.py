@@ -111,7 +111,7 @@ def test_what_a_library_prints_is_not_a_message(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("wb") as errors:
         program = "print('warning: 3 cores'); print(3); print('{\"epoch\": 1}')"
         child = ChildProcess("-c", program, environment=ENVIRONMENT, errors=errors)
-    received = []
+    received: list[dict[str, object]] = []
     while child.code is None or not received:
         received += child.received()
     child.wait()

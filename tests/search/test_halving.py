@@ -85,4 +85,6 @@ def test_deaths_count_from_where_a_trial_last_got_further(study: SearchStudy) ->
 
 def _added(study: SearchStudy, setting: int) -> Claim:
     task = study.tasks()[setting]
-    return Claim(task.name, task.group, setting, task.goal, _add_attempt(study, task)._trial_id, {})
+    attempt = _add_attempt(study, task)
+    assert attempt is not None
+    return Claim(task.name, task.group, setting, task.goal, attempt._trial_id, {})

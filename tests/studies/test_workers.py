@@ -15,8 +15,8 @@ from verydeep.errors import UserError
 from verydeep.studies import Group, Study, _claim, open_study, start_study, work
 from verydeep.studies._artifacts import Artifacts
 from verydeep.studies._claim import claim_training, finish_training
-from verydeep.studies.storage._dead_workers import fail_attempt
 from verydeep.studies.storage import _postgres
+from verydeep.studies.storage._dead_workers import fail_attempt
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
 
 CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1, batch_size=200)
@@ -114,7 +114,7 @@ def test_an_artifact_store_that_has_gone_is_no_fault_of_the_training(tmp_path: P
     study = start_study(tmp_path / "study", [TEACHER], artifacts=shared)
     shared.rmdir()
     for _ in range(3):
-        with pytest.raises(UserError, match="cannot store config.json in the artifact store"):
+        with pytest.raises(UserError, match=r"cannot store config\.json in the artifact store"):
             work(study)
     shared.mkdir()
     assert work(study)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.search._check import check_search
     from verydeep.search._config import Options, SearchConfig, read_search, search_config as search_config
     from verydeep.search._results import importance, ranked, scored as scored, to_csv, to_json
-    from verydeep.search._check import check_search
     from verydeep.search._study import SearchStudy, open_search, start_search
     from verydeep.studies import Choices, Halving, Range, Space
 else:
