@@ -165,7 +165,7 @@ def test_a_run_of_other_settings_is_not_taken_over(begin: Begin) -> None:
 
 def test_a_study_of_a_journal_is_not_joined_on_a_server(begin: Begin, server: Server) -> None:
     folder = begin(LR).folder
-    with pytest.raises(UserError, match="is kept in its journal file"):
+    with pytest.raises(UserError, match="is recorded in its journal file"):
         open_search(folder, storage=server.url)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from sqlalchemy.exc import SQLAlchemyError
 
 from verydeep.data import DataConfig
 from verydeep.studies import (
@@ -442,6 +443,37 @@ def test_the_table_says_that_the_study_stops(tmp_path: Path, clock: Clock, monke
     assert not printed
     assert run_study(study, jobs=1, progress=StudyProgress()) == "interrupted"
     assert len(printed) == 1
+
+
+def test_a_server_that_does_not_answer_is_named(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The records are those before it went down, so the table would be out of date without a word."""
+    console = Console(file=StringIO(), width=100, height=20, force_terminal=True, color_system=None)
+    assert isinstance(console.file, StringIO)
+
+    def train(pool: WorkerPool, interrupt: Interrupt, poll: Callable[[list[dict[str, Any]]], None]) -> None:
+        records, answers = pool.study.records, iter([False, True])
+
+        def answer(only: None = None) -> list[TrainingRecord]:
+            if not next(answers, True):
+                raise SQLAlchemyError
+            return records(only)
+
+        monkeypatch.setattr(pool.study, "records", answer)
+        poll([{"training": "seed-0", "epoch": 1}])
+        clock.seconds += 1
+        poll([{"training": "seed-0", "epoch": 1}])
+        interrupt.requested = True
+
+    monkeypatch.setattr(WorkerPool, "run_until_done", train)
+    for number, progress in enumerate((StudyTable(console, clock), StudyLines(clock))):
+        study = study_of(tmp_path / str(number), SEEDS)
+        assert run_study(study, jobs=1, progress=progress) == "interrupted"
+    titles = [title.strip() for title in re.findall("demo: .*", console.file.getvalue())]
+    assert titles[1] == "demo: 0 of 3 done, 0 in training; the server does not answer, trying again"
+    assert set(titles[2:]) == {titles[0]} == {"demo: 0 of 3 done, 0 in training"}
+    assert "demo: the server does not answer; trying again\n" in capsys.readouterr().out
 
 
 def test_a_study_shows_its_table_in_a_notebook(

@@ -238,5 +238,7 @@ def _read_study_json(folder: Path) -> dict[str, Any] | None:
 def _check_same_storage(folder: Path, known: dict[str, Any], storage: str | None) -> None:
     before = known["storage"]
     if (before and redact(before)) != (storage and redact(storage)):
-        place = redact(before) if before else "its journal file"
-        raise UserError(f"{folder} is kept in {place}; continue there, or choose another folder")
+        place = (
+            f"on {redact(before)}; name this server (--storage)" if before else "in its journal file; name no server"
+        )
+        raise UserError(f"{folder} is recorded {place}; or choose another folder")

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verydeep.studies._budget import Budget
@@ -65,9 +66,10 @@ class Overview:
         records: The trainings as they were read last.
         steps: What workers on this machine have reported about the trainings they are at.
         stops: Whether someone has pressed Ctrl-C.
+        waits: Whether the server that records the study does not answer.
     """
 
-    stops = False
+    stops = waits = False
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class Overview:
         budget: Budget = Budget(),  # noqa: B008 - it cannot change
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name = study.folder.resolve().name  # as people know it, even if it was moved or copied
+        self.name = _title(study.folder.resolve())
         self.metric, self.maximise = study.metric, study.maximise
         self.jobs, self.budget, self.now, self.began = jobs, budget, now, now()
         self.groups: dict[str, Group] = {group.name: group for group in study.groups}
@@ -95,7 +97,7 @@ class Overview:
     def update(self, records: list[TrainingRecord]) -> None:
         """Take new records."""
         training = {record.name: record for record in records if record.status == "training"}
-        self.records = records
+        self.records, self.waits = records, False
         self.steps = {name: step for name, step in self.steps.items() if name in training}
         for name, step in self.steps.items():
             if step.epochs != training[name].epochs:
@@ -192,6 +194,8 @@ class Overview:
         versions = [text + left]
         if self.stops:
             versions = [f"{text}; stopping, press Ctrl-C again to quit at once", f"{text}; stopping"]
+        elif self.waits:
+            versions = [f"{text}; the server does not answer, trying again", f"{text}; waiting for the server"]
         elif best is not None and best.value is not None:
             value = format_value(best.value, self.metric)
             versions = [f"{text}, best: {best.name} {metric_label(self.metric)} {value}{left}", *versions]
@@ -214,3 +218,8 @@ class Overview:
     def time_left(self) -> TimeLeft:
         """An estimate of the time left."""
         return estimate_time_left(self)
+
+
+def _title(folder: Path) -> str:
+    """The name of a study as people know it, even if it was moved since it was started: seeds, demo/1."""
+    return f"{folder.parent.name}/{folder.name}" if folder.name.isdecimal() else folder.name

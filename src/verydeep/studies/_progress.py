@@ -58,6 +58,9 @@ class StudyProgress:
     def update(self, records: list[TrainingRecord]) -> None:
         """Called every other second, after every epoch on this machine and at the end, with all trainings."""
 
+    def wait(self) -> None:
+        """Called when the server that records the study does not answer, before it is tried again."""
+
     def stop(self) -> None:
         """Called when someone has pressed Ctrl-C, while the workers on this machine save what they train."""
 
@@ -100,6 +103,9 @@ class StudyLines(StudyProgress):
                 self._print_training(record, self._describe_end(record))
         if self.now() - self.printed >= _SILENCE:
             self._print(self.overview.describe())
+
+    def wait(self) -> None:
+        self._print(f"{self.overview.name}: the server does not answer; trying again")
 
     def _describe_end(self, record: TrainingRecord) -> str:
         """How a training ended; every number says what it is."""
@@ -146,6 +152,10 @@ class StudyTable(StudyProgress):
     def update(self, records: list[TrainingRecord]) -> None:
         self.overview.update(records)
         self._draw_sometimes()
+
+    def wait(self) -> None:
+        self.overview.waits = True
+        self.draw()
 
     def stop(self) -> None:
         self.overview.stops = True

@@ -14,7 +14,7 @@ from verydeep.studies._budget import Budget
 from verydeep.studies._progress import StudyProgress, StudyTable, choose_study_progress
 from verydeep.studies._records import TrainingRecord
 from verydeep.studies._study import Study
-from verydeep.studies.storage._postgres import storage_errors
+from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
 from verydeep.studies.worker._pool import PoolOptions, WorkerPool, unless_interrupted
 from verydeep.training import EpochMetrics, Interrupt, interruptible
 
@@ -135,7 +135,15 @@ class _Watch:
                 self.progress.step(message["training"], message["done"], message["loss"], message["accuracy"])
         wait = 0.0 if any("epoch" in message for message in messages) else _READ_EVERY
         if time.monotonic() - self.seen >= max(wait, _PAUSE * self.took):
-            self.progress.update(self.study.store.with_retry(self.read))
+            self.progress.update(self._read_with_retry())
+
+    def _read_with_retry(self) -> list[TrainingRecord]:
+        try:
+            return self.read()
+        except STORAGE_ERRORS:
+            if not self.interrupt.requested:
+                self.progress.wait()
+            return self.study.store.with_retry(self.read)
 
     def read(self) -> list[TrainingRecord]:
         """Read the study and report epochs and results that were not reported before."""
