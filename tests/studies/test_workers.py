@@ -141,7 +141,7 @@ def test_a_training_that_ended_while_another_worker_claimed_it_is_not_trained_tw
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = start_study(tmp_path, [Group("", CONFIG, seeds=(0, 1))])
-    monkeypatch.setattr(study.store, "claiming", nullcontext)  # as on a server
+    monkeypatch.setattr(study.store, "claiming", nullcontext)  # as if the lock had timed out
     other = open_study(tmp_path)
     add_attempt = _claim._add_attempt
 

@@ -23,6 +23,7 @@ OnEpoch = Callable[[TrainingRecord, EpochMetrics], None]
 OnEnd = Callable[[TrainingRecord], None]
 _READ_EVERY = 2.0  # seconds
 _PAUSE = 10  # times as long as it takes to read a large study, because workers need the cores, and others the server
+_LONGEST_PAUSE = 10.0  # seconds
 
 
 def run_study(
@@ -134,7 +135,7 @@ class _Watch:
             if "done" in message:
                 self.progress.step(message["training"], message["done"], message["loss"], message["accuracy"])
         wait = 0.0 if any("epoch" in message for message in messages) else _READ_EVERY
-        if time.monotonic() - self.seen >= max(wait, _PAUSE * self.took):
+        if time.monotonic() - self.seen >= max(wait, min(_PAUSE * self.took, _LONGEST_PAUSE)):
             self.progress.update(self._read_with_retry())
 
     def _read_with_retry(self) -> list[TrainingRecord]:
