@@ -25,6 +25,14 @@ _SCHEMES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 _EXPECTED = "postgresql://USER@HOST:PORT/DATABASE"
 _AMBIGUOUS = re.compile(r"@.*@|\?.*=.*@", flags=re.DOTALL)  # which @ ends the password?
 _ESCAPED = str.maketrans({"{": "{{", "}": "}}"})  # Optuna formats the address as a template
+# In seconds and milliseconds; without these, a call during which the network fails would wait for hours.
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 _RETRY_FOR = 300.0  # seconds
 _RETRY_AFTER = 1.0
 _CLAIM_PAUSE = 0.1  # seconds
@@ -57,7 +65,7 @@ class PostgresStore:
         self.heartbeat_interval = heartbeat_interval
         self.options: dict[str, object] = {"storage": url, "heartbeat": heartbeat_interval}
         # Each of the few calls per epoch opens a connection: none has to be kept alive, and none breaks in between.
-        arguments = {"connect_args": {"connect_timeout": 10}, "poolclass": NullPool}
+        arguments = {"connect_args": _CONNECTION, "poolclass": NullPool}
         with storage_errors(), quiet_optuna():
             try:
                 self.storage: BaseStorage = RDBStorage(
