@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from recipe_study._scores import Scores
 from recipe_study._variations import BASE, STUDIES, RecipeStudy
-from verydeep.config import to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.paper import read_recipe
 from verydeep.report import render_markdown
-from verydeep.studies import dotted
 
 # Two-sided 95 % quantiles of Student's t, by degrees of freedom.
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)

@@ -13,7 +13,7 @@ import pytest
 from verydeep.cli import main
 from verydeep.cli._options import read_options
 from verydeep.cli.commands._reproduce import ReproduceOptions, _fig1_study, _tables, read_seeds, table_panel
-from verydeep.config import to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.models import create_model, list_models
@@ -37,7 +37,7 @@ from verydeep.paper import (
     table_lines,
     time_left,
 )
-from verydeep.studies import TrainingRecord, dotted, open_study, work
+from verydeep.studies import TrainingRecord, open_study, work
 from verydeep.training import EpochMetrics, Run
 from verydeep.training.step._distillation import _make_regressor
 

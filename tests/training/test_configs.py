@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from verydeep.config import config_folder, find_config, list_configs, read_settings, to_dict
+from verydeep.config import config_folder, dotted, find_config, list_configs, read_settings, to_dict
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
 from verydeep.search import read_search
-from verydeep.studies import dotted
 from verydeep.training import TrainConfig, make_model, read_config
 from verydeep.training.step._optimiser import make_optimiser
 

@@ -7,13 +7,21 @@ a union has several dataclasses, the key `kind` of the dictionary names the clas
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from verydeep.config._suggest import former_names, suggest_setting, suggest_table
 from verydeep.errors import UserError, unknown
 
 T = TypeVar("T")
+
+
+def dotted(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one table whose keys are dotted paths."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
 
 
 def to_dict(config: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass

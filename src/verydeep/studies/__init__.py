@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Settings as Settings,
         Space,
         check_limits as check_limits,
-        dotted as dotted,
         read_space as read_space,
         space_tables as space_tables,
         with_current_names as with_current_names,

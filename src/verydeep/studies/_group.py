@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import dotted, from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.studies._halving import Halving, Stages
-from verydeep.studies._space import Space, dotted, read_space, space_tables, with_current_names
+from verydeep.studies._space import Space, read_space, space_tables, with_current_names
 from verydeep.training import TrainConfig
 
 _FORMAT = 1

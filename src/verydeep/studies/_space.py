@@ -98,14 +98,6 @@ def with_settings(config: TrainConfig, settings: Settings) -> TrainConfig:
     return from_dict(TrainConfig, values, "")
 
 
-def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one table whose keys are dotted paths."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found
-
-
 def read_space(tables: object, base: TrainConfig, where: str, hint: Callable[[str], None] | None = None) -> Space:
     """Read a search space from a file's tables and check its fields and limits.
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from verydeep.config import to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.data import KNOWN_NAMES
 from verydeep.errors import UserError
 from verydeep.training._config import TrainConfig
@@ -46,17 +46,9 @@ def differing_settings(one: TrainConfig, other: TrainConfig) -> dict[str, tuple[
 
     Where it is trained (`device`, `threads`) and how paths are written do not matter.
     """
-    left, right = (flatten(to_dict(_comparable(config))) for config in (one, other))
+    left, right = (dotted(to_dict(_comparable(config))) for config in (one, other))
     names = dict.fromkeys((*left, *right))
     return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The settings of nested tables, by their dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat
 
 
 def _comparable(config: TrainConfig) -> TrainConfig:

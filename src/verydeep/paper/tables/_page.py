@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import get_args
 
-from verydeep.config import to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.paper._duration import format_duration
 from verydeep.paper._recipes import Recipe, read_recipe
 from verydeep.paper._templates import TEMPLATES
@@ -14,7 +14,6 @@ from verydeep.paper.tables._results import SeedCurve, TableResult, shared
 from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TableRow
 from verydeep.paper.tables._time_left import epoch_seconds
 from verydeep.report import render_markdown
-from verydeep.studies import dotted
 
 
 @dataclass(frozen=True)

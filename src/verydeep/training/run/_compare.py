@@ -9,10 +9,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from verydeep.config import to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.errors import UserError
 from verydeep.notebook import html_card
-from verydeep.training._continue import flatten
 from verydeep.training.run._listing import run_status
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
@@ -156,7 +155,7 @@ def _open(run: Run | str | os.PathLike[str]) -> tuple[str, list[Run]]:
 
 def _settings(runs: Sequence[Run]) -> dict[str, Any]:
     """All settings by their dotted names; what the network chose for itself is filled in."""
-    values = flatten(to_dict(runs[0].config))
+    values = dotted(to_dict(runs[0].config))
     built = runs[0].metadata.get("config") or {}
     for name, value in values.items():
         table, _, last = name.rpartition(".")
