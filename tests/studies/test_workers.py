@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from sqlalchemy.exc import OperationalError
 
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.studies import Group, Study, _claim, open_study, start_study, work
+from verydeep.studies import Group, Study, _claim, open_study, run_study, start_study, work
 from verydeep.studies._artifacts import Artifacts
 from verydeep.studies._claim import claim_training, finish_training
 from verydeep.studies.storage import _postgres
 from verydeep.studies.storage._dead_workers import fail_attempt
+from verydeep.studies.worker import _pool
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
 
 CONFIG = TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), epochs=1, batch_size=200)
@@ -157,3 +159,23 @@ def test_a_training_that_ended_while_another_worker_claimed_it_is_not_trained_tw
         claim = claim_training(study, "slow")
     assert claim is not None
     assert claim.name == "seed-1"
+
+
+def test_workers_that_die_before_they_train_are_not_replaced_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed:
+        code = -9
+
+        def received(self) -> list[dict[str, Any]]:
+            return []
+
+        def wait(self) -> None:
+            started.append(1)
+
+    started: list[int] = []
+    monkeypatch.setattr(_pool, "WorkerProcess", lambda *_: SimpleNamespace(process=Killed()))
+    monkeypatch.setattr(_pool, "_POLL_EVERY", 0.0)
+    with pytest.raises(UserError, match=r"30 workers died before they trained \(SIGKILL\); out of memory\?"):
+        run_study(start_study(tmp_path / "study", [TEACHER]), jobs=1)
+    assert len(started) == 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from verydeep.errors import UserError
 from verydeep.files import make_folder
 from verydeep.processes import ChildProcess
 from verydeep.studies._budget import Budget
@@ -20,6 +22,7 @@ from verydeep.studies.worker._worker import CRASHED
 from verydeep.training import Interrupt, child_environment
 
 _POLL_EVERY = 0.2  # seconds
+_MOST_EARLY_DEATHS = 30  # one after another; a few may be bad luck
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class WorkerPool:
 
     def __init__(self, study: Study, jobs: int, options: PoolOptions) -> None:
         self.study, self.jobs, self.options = study, jobs, options
-        self.began, self.started, self.ended = time.monotonic(), 0, 0
+        self.began, self.started, self.ended, self.early_deaths = time.monotonic(), 0, 0, 0
         self.running: list[WorkerProcess] = []
         self.problems: list[str] = []
 
@@ -137,13 +140,19 @@ class WorkerPool:
         Those that failed or have nothing left to do are not replaced. One whose training crashed is: the training is
         given up after a few crashes, and the others remain.
         """
-        messages = []
+        messages: list[dict[str, Any]] = []
         for worker in list(self.running):
             code = worker.process.code
             messages += worker.process.received()
+            if messages:
+                self.early_deaths = 0
             if code is not None:
                 self.running.remove(worker)
                 worker.process.wait()
+                self.early_deaths += code < 0
+                if self.early_deaths >= _MOST_EARLY_DEATHS:
+                    last = signal.Signals(-code).name
+                    raise UserError(f"{_MOST_EARLY_DEATHS} workers died before they trained ({last}); out of memory?")
                 failed = code > 0 and code != CRASHED
                 with unless_interrupted(interrupt):
                     self.ended += failed or (code >= 0 and self._is_over())
