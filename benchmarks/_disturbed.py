@@ -192,7 +192,8 @@ class Killer:
         """Kill workers until the study ends."""
         while is_running():
             time.sleep(self.chance.uniform(*self.seconds))
-            if self.killed < self.kills and (found := workers()):
+            found = [pid for pid in workers() if _is_alive(pid)]
+            if self.killed < self.kills and found:
                 self._kill(found, place.attempts())
 
     def _kill(self, workers: list[int], attempts: list[FrozenTrial]) -> None:
@@ -217,6 +218,13 @@ class Killer:
                 os.kill(pid, signal.SIGKILL)
                 self.killed += 1
                 self.in_training += pid in training
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process runs: one that was killed stays in the list of processes until its parent has noticed."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 def _worker(trial: FrozenTrial) -> int | None:
