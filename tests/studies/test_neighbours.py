@@ -12,7 +12,7 @@ from _postgres import Server
 
 from verydeep.data import DataConfig
 from verydeep.lock import exclusive_lock, is_held
-from verydeep.studies import DatasetCache, Group, Study, open_study, start_study, work
+from verydeep.studies import Budget, DatasetCache, Group, Study, open_study, start_study, work
 from verydeep.studies.worker import __main__ as program, _training
 from verydeep.studies.worker._training import TrainingEvents, train_run
 from verydeep.studies.worker._worker import TrainingCrashed
@@ -81,6 +81,18 @@ def test_a_teacher_that_is_trained_again_is_progress_of_its_student(
             assert work(study)
     assert [record.status for record in study.records()] == ["finished", "finished"]
     assert study.records()[1].attempts == 7
+
+
+@pytest.mark.slow
+def test_a_student_with_hints_continues_where_it_was_stopped(tmp_path: Path) -> None:
+    data = DataConfig("digits", validation=0.9)  # few samples to train on
+    teacher = replace(CONFIG, data=data, model=ModelConfig("highway-mnist-16"))
+    hints = DistillConfig(hint_epochs=1, hint="highway2", guided="highway2")
+    student = replace(teacher, epochs=2, distill=hints)
+    study = start_study(tmp_path / "study", [Group("teacher", teacher), Group("student", student, after="teacher")])
+    assert not work(study, budget=Budget(epochs=2))
+    assert work(study)
+    assert [(record.status, record.attempts) for record in study.records()] == [("finished", 1), ("finished", 2)]
 
 
 def test_a_worker_that_starts_while_the_server_is_down_waits_for_it(

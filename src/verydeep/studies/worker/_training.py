@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verydeep.config import to_dict
 from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, DataConfig, Dataset, load_dataset
 from verydeep.errors import UserError
@@ -150,13 +151,15 @@ def _start_or_continue(
     return resume(path, epochs=epochs, dataset=dataset, progress=progress, device=config.device, threads=config.threads)
 
 
-def _comparable(config: TrainConfig) -> TrainConfig:
+def _comparable(config: TrainConfig) -> dict[str, Any]:
     """What a result depends on: not the device, nor how many epochs there are, nor how paths are written."""
     init = config.init and str(Path(config.init).resolve())
     # The teacher is a training of the same study, which may have been moved, or is on another machine.
     teacher = config.distill.teacher and Path(config.distill.teacher).name
     distill = replace(config.distill, teacher=teacher)
-    return replace(config, device="auto", threads=None, epochs=1, init=init, distill=distill)
+    values = to_dict(replace(config, device="auto", threads=None, init=init, distill=distill))
+    del values["epochs"]
+    return values
 
 
 class _Reporter(TrainingProgress):
