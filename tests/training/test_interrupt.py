@@ -82,6 +82,19 @@ def test_signals_are_as_before_when_training_ends() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+def test_the_second_signal_quits_a_background_job_too_which_ignores_it_at_first() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells do for commands that end in &
+    try:
+        with interruptible() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupt.requested
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_who_stops_a_part_stops_the_whole(listening: Any) -> None:
     with interruptible() as whole:
         with interruptible() as part:

@@ -47,11 +47,12 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
-        if (
-            sys.stderr.isatty() and not interrupt.is_displayed
-        ):  # written past Python's buffers, which may be in use right now
+        if sys.stderr.isatty() and not interrupt.is_displayed:
+            # Written past Python's buffers, which may be in use right now.
             os.write(2, b"\nstopping after this step; press Ctrl-C again to quit at once\n")
         restore()
+        if before.get(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background jobs
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     for number in before:
         signal.signal(number, handle)
