@@ -26,6 +26,7 @@ from verydeep.studies import (
     Study,
     StudyProgress,
     TrainingRecord,
+    _run_study,
     choose_study_progress,
     make_study_progress,
     run_study,
@@ -467,6 +468,7 @@ def test_a_server_that_does_not_answer_is_named(
         interrupt.requested = True
 
     monkeypatch.setattr(WorkerPool, "run_until_done", train)
+    monkeypatch.setattr(_run_study, "_PAUSE", 0)
     for number, progress in enumerate((StudyTable(console, clock), StudyLines(clock))):
         study = study_of(tmp_path / str(number), SEEDS)
         assert run_study(study, jobs=1, progress=progress) == "interrupted"

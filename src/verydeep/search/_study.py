@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 class SearchStudy(Study):
     """The trials of a search. `start_search` creates one, and `open_search` opens it.
 
+    Args:
+        name: Its name in the storage.
+        folder: Where the runs of this machine are.
+        store: The storage.
+        artifacts: Where workers on several machines exchange weights, if anywhere.
+
     Example:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.search import Choices, Options, SearchConfig, start_search
