@@ -20,7 +20,7 @@ from verydeep.studies import Choices, Group, Range, Sampling, Space, start_study
 from verydeep.training import DistillConfig, ModelConfig, TrainConfig
 
 CONFIG = TrainConfig(
-    DataConfig("digits", validation=0.2), ModelConfig(width=8, depth=3), epochs=3, batch_size=100, checkpoint_every=0
+    DataConfig("digits", validation=0.2), ModelConfig(width=8, depth=5), epochs=6, batch_size=100, checkpoint_every=0
 )
 SPACE: Space = {"optim.lr": Range(0.01, 1.0, log=True), "model.activation": Choices(("tanh", "relu"))}
 GROUPS = [
@@ -68,7 +68,7 @@ def is_running():
     return bool(workers)
 
 
-killer = Killer(kills, (0.05, 0.5))
+killer = Killer(kills, (0.02, 0.2))
 killer.run(Place((folder,), storage), lambda: sorted(workers), is_running)
 print(json.dumps([killer.killed, killer.in_training]))
 """
@@ -83,7 +83,7 @@ def train_under_fire(folder: Path, storage: str | None, kills: int) -> Outcome:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     killed, in_training = json.loads(done.stdout)
-    assert killed >= in_training >= kills // 2  # a fast machine may be done before the last
+    assert killed >= in_training >= 2  # a fast machine may be done before the last
     return outcome(Place((folder,), storage))
 
 
