@@ -107,7 +107,7 @@ def measure(kills: int, seed: int, epochs: int) -> dict[str, Any]:
             done.append(kill)
             print(f"{len(done):3} killed rank {kill['rank']} during {kill['during']}: {kill}", flush=True)
         code = process.wait()
-        log = (Path(folder) / "killed.log").read_text()
+        log = (Path(folder) / "killed.log").read_text().replace(str(folder), "FOLDER")
         if code:
             raise SystemExit(log)
         expected, found = outcome(whole), outcome(killed)
