@@ -208,9 +208,9 @@ def test_a_failed_trial_is_not_recorded_and_tried_again(tmp_path: Path, monkeypa
         claimed.append(claim.name)
         finish_training(study, claim, {"status": "failed", "reason": "3 workers died", "epochs": 0}, [])
         on_end(study.records(["highway-10"])[0])
-        return "interrupted"
+        return "complete"
 
-    monkeypatch.setattr("verydeep.paper.fig1._study.run_study", all_die)
+    monkeypatch.setattr("verydeep.paper._train_study.run_study", all_die)
     for _ in range(2):
         with pytest.raises(UserError, match="highway-10/0000 failed: 3 workers died; the same command tries again"):
             Fig1(QUICK, (HIGHWAY,), tmp_path, tmp_path / "runs").train(None, None, StudyProgress())

@@ -447,7 +447,7 @@ def test_a_training_that_fails_is_an_error_and_is_tried_again(
         statuses.extend(record.status for record in study.records(only))
         study.add_result(only[0], "failed", [])
 
-    monkeypatch.setattr("verydeep.paper.tables._study.run_study", fail)
+    monkeypatch.setattr("verydeep.paper._train_study.run_study", fail)
     assert main(["reproduce", "table2", "--quick", "--only", "highway-a", "--results", str(tmp_path)]) == 2
     assert "highway-a-fast/seed-0 failed: " in capsys.readouterr().err
     assert statuses == ["waiting"]

@@ -9,21 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock, is_held
 from verydeep.paper._duration import format_duration
+from verydeep.paper._train_study import train_study
 from verydeep.paper.fig1._halving import eliminated, epochs_left
 from verydeep.paper.fig1._protocol import METRIC, NETWORKS, Fig1Network, Protocol, without_halving
 from verydeep.paper.fig1._results import Fig1Results
 from verydeep.studies import (
     HEARTBEAT,
     Attempts,
-    Budget,
     Study,
     StudyProgress,
     TrainingRecord,
     open_study,
-    run_study,
     start_study,
 )
 from verydeep.training import EpochMetrics
@@ -71,22 +69,9 @@ class Fig1:
             UserError: A training failed, or none can be trained here.
         """
         study, only = self.start(), [network.name for network in self.networks]
-        study.retry_failed(only)
         for name in only:
             self._tidy(self.found[name])
-        run_study(
-            study,
-            jobs=self.workers,
-            budget=Budget(seconds),
-            only=only,
-            root=root,
-            progress=progress,
-            on_epoch=lambda record, _: self._record(record),
-            on_end=self._record,
-        )
-        for record in study.records(only):
-            if record.status == "failed":
-                raise UserError(f"{record.name} failed: {record.reason}; the same command tries again")
+        train_study(study, only, self._record, self.workers, root, seconds, progress)
 
     def start(self) -> Study:
         """Start or continue the study, and tell it which trials have been recorded."""

@@ -13,16 +13,15 @@ from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
 from verydeep.paper._recipes import Recipe, read_recipe
+from verydeep.paper._train_study import train_study
 from verydeep.paper.tables._results import TableResult, shared
 from verydeep.paper.tables._rows import TEACHER, TableRow
 from verydeep.studies import (
-    Budget,
     Group,
     Study,
     StudyProgress,
     TrainingRecord,
     open_study,
-    run_study,
     start_study,
     storage_errors,
 )
@@ -119,22 +118,8 @@ class Tables:
             return {}
         study = self._start(missing, options)
         only = [self._training_name(row, seed) for row, seed in missing]
-        study.retry_failed(only)
-        ending = run_study(
-            study,
-            jobs=options.jobs,
-            budget=Budget(seconds),
-            only=only,
-            root=root,
-            progress=progress,
-            on_epoch=lambda record, _: self._record(record),
-            on_end=self._record,
-        )
-        if ending == "interrupted":
+        if train_study(study, only, self._record, options.jobs, root, seconds, progress):
             return {}
-        for record in study.records(only):
-            if record.status == "failed":
-                raise UserError(f"{record.name} failed: {record.reason}; the same command tries again")
         return {task.name: task.reason for task in study.tasks(only) if task.state == "done" and task.reason}
 
     @storage_errors()
