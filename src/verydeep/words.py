@@ -1,6 +1,24 @@
 """Numbers as people write them."""
 
+MEASURES = {"accuracy": "accuracy", "r2": "R²"}
+
 
 def plural(count: int, noun: str) -> str:
     """Count things: 1 epoch, 2 epochs."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def score(measure: str, value: float, digits: int = 2) -> str:
+    """The value of a score alone: 97.50% for an accuracy, 0.4512 for R² and others.
+
+    Args:
+        measure: What the score is called, such as `accuracy` or `r2`.
+        value: The score.
+        digits: Digits of a percentage after the point; other scores have two more.
+    """
+    return f"{value:.{digits}%}" if "accuracy" in measure else f"{value:.{digits + 2}f}"
+
+
+def named_score(measure: str, value: float, digits: int = 2) -> str:
+    """A score with its name: accuracy 97.50%, R² 0.4512."""
+    return f"{MEASURES.get(measure, measure.replace('_', ' '))} {score(measure, value, digits)}"

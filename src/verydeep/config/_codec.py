@@ -174,6 +174,8 @@ def _decode(hint: Any, value: Any, where: str, path: str) -> Any:  # noqa: ANN40
     if isinstance(value, dict):
         return _build(*_dataclass_for(hint, value, place), where, path)
     for alternative in _alternatives(hint):
+        if alternative == tuple[str, ...] and isinstance(value, str | None):  # one name instead of a list, or none
+            return () if value is None else (value,)
         if typing.get_origin(alternative) is tuple and isinstance(value, list | tuple):
             item = typing.get_args(alternative)[0]
             return tuple(_decode(item, v, where, f"{path}[{i}]") for i, v in enumerate(value))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from verydeep.data._contact_sheet import contact_sheet, save_contact_sheet as save_contact_sheet
     from verydeep.data._dataset import Dataset, Split
     from verydeep.data._load import load_dataset, load_split as load_split
+    from verydeep.data._task import Task
     from verydeep.data.known._catalogue import (
         KNOWN_DATASETS as KNOWN_DATASETS,
         KNOWN_NAMES as KNOWN_NAMES,
@@ -41,4 +42,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
-__all__ = ["Augment", "Batches", "DataConfig", "Dataset", "Inputs", "Split", "contact_sheet", "load_dataset"]
+__all__ = ["Augment", "Batches", "DataConfig", "Dataset", "Inputs", "Split", "Task", "contact_sheet", "load_dataset"]

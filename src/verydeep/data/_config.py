@@ -7,6 +7,7 @@ from verydeep.config import explains_unknown
 from verydeep.data._augment import Augment
 from verydeep.errors import UserError
 
+TaskKind = Literal["classification", "regression", "multilabel"]
 Preprocess = Literal["paper", "scale", "contrast", "standardise", "none"]
 
 
@@ -17,11 +18,15 @@ class DataConfig:
 
     Attributes:
         source: The name of a known dataset (`mnist`, ...) or the path of a file or folder.
-        target: The column of a table that holds the classes; by default, the one called target, label, class or y.
+        target: The column of a table that holds what is to be predicted; by default, the one called target, label,
+            class or y. Several columns are several numbers or labels.
+        task: `"classification"`, `"regression"` or `"multilabel"`; by default, recognised from the target: numbers with
+            fractions or of many different values are a regression, several columns of zeros and ones are labels.
         test: Samples held out for testing: a number, or a fraction such as 0.2; by default, the test split that comes
             with the data, or a fifth.
         validation: Training samples held out for validation: a number, a fraction such as 0.1, or `"paper"` for the
-            paper's 10,000; by default, none.
+            paper's 10,000; 0 holds out none. By default, `train` holds out some of your own data, and none of a known
+            dataset; `load_dataset` holds out none.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
         seed: Seed of the random splits.
@@ -43,7 +48,8 @@ class DataConfig:
     """
 
     source: str
-    target: str | None = None
+    target: tuple[str, ...] = ()
+    task: TaskKind | None = None
     test: int | float | None = None
     validation: int | float | Literal["paper"] | None = None
     test_path: str | None = None
@@ -58,6 +64,8 @@ class DataConfig:
     delimiter: str = ","
 
     def __post_init__(self) -> None:
+        if isinstance(self.target, str):
+            object.__setattr__(self, "target", (self.target,))
         if not self.source:
             raise UserError("data.source is empty; give the name of a known dataset or a path")
         for name in ("test", "validation"):
@@ -74,7 +82,9 @@ class DataConfig:
 
 
 def _check_amount(name: str, amount: int | float | str | None) -> None:
+    if name == "validation" and amount == 0:
+        return
     if isinstance(amount, float) and not 0 < amount < 1:
         raise UserError(f"data.{name} = {amount} must be a fraction between 0 and 1, or a whole number of samples")
     if isinstance(amount, int) and amount < 1:
-        raise UserError(f"data.{name} must be 1 sample or more, got {amount}; leave it out to hold out none")
+        raise UserError(f"data.{name} must be 1 sample or more, got {amount}")

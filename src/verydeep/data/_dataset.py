@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from verydeep.data._task import Task
 from verydeep.data.prepare._columns import TablePreparation
 from verydeep.data.prepare._preprocess import ArrayPreparation
 from verydeep.notebook import html_card
@@ -16,13 +17,14 @@ _MOST_PIXELS = 800  # of the contact sheet in a notebook, each way
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """Samples and their class numbers.
+    """Samples and their targets.
 
     Attributes:
         x: Samples along the first axis; images are `(n, channels, height, width)`.
-        y: Class numbers, int64, `(n,)`.
+        y: Class numbers, int64, `(n,)`; or standardised numbers or labels 0 and 1, float32, `(n, targets)`.
         prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
         whole: Whether the data has no splits, so that these are all of its samples.
+        task: What the targets are; None if that is to follow from their type.
 
     Example:
         >>> import torch
@@ -35,6 +37,7 @@ class Split:
     y: Tensor
     prepare: ArrayPreparation | None = None
     whole: bool = False
+    task: Task | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -44,6 +47,8 @@ class Split:
 
     def _repr_html_(self) -> str:
         rows = [("samples", f"{len(self):,}"), ("shape of a sample", f"{tuple(self.x.shape[1:])}")]
+        if self.y.is_floating_point():
+            return html_card("Split", [*rows, ("targets", f"{self.y.shape[1:].numel()}")], [])
         classes = int(self.y.max()) + 1 if len(self) else 0
         return html_card("Split", [*rows, ("highest class number", f"{classes - 1}")], _pictures(self, range(classes)))
 
@@ -61,8 +66,9 @@ class Dataset:
         train: The training samples.
         valid: The validation samples; None if no samples are held out for validation.
         test: The test samples.
-        classes: The class names; class number i is `classes[i]`.
+        classes: The class names; class number i is `classes[i]`. Empty unless the task is classification.
         preparation: How the raw values were prepared, to be applied to new ones; None for raw data.
+        task: What is predicted; by default, one of the classes.
 
     Example:
         >>> import torch
@@ -78,23 +84,34 @@ class Dataset:
     test: Split
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation | None = None
+    task: Task = None  # type: ignore[assignment]  # filled in below
+
+    def __post_init__(self) -> None:
+        if self.task is None:
+            object.__setattr__(self, "task", Task("classification", self.classes))
 
     def __repr__(self) -> str:
         valid = "" if self.valid is None else f", {len(self.valid):,} validation"
         sizes = f"{len(self.train):,} training{valid} and {len(self.test):,} test samples"
         shape = tuple(self.train.x.shape[1:])
-        return f"<Dataset {self.name!r}: {sizes} of shape {shape}, {len(self.classes)} classes>"
+        return f"<Dataset {self.name!r}: {sizes} of shape {shape}, {describe_targets(self.task)}>"
 
     def _repr_html_(self) -> str:
-        names = ", ".join(self.classes[:_MOST_CLASSES]) + (", ..." if len(self.classes) > _MOST_CLASSES else "")
+        names = ", ".join(self.task.names[:_MOST_CLASSES]) + (", ..." if self.task.outputs > _MOST_CLASSES else "")
         rows = [
             ("training samples", f"{len(self.train):,}"),
             ("validation samples", "none" if self.valid is None else f"{len(self.valid):,}"),
             ("test samples", f"{len(self.test):,}"),
             ("shape of a sample", f"{tuple(self.train.x.shape[1:])}"),
-            (f"{len(self.classes)} classes", names),
+            (describe_targets(self.task), names),
         ]
-        return html_card(f"Dataset {self.name}", rows, _pictures(self.train, self.classes))
+        return html_card(f"Dataset {self.name}", rows, _pictures(self.train, self.classes) if self.classes else [])
+
+
+def describe_targets(task: Task) -> str:
+    """How many classes, labels or numbers are predicted."""
+    noun = {"classification": "classes", "multilabel": "labels", "regression": "target"}[task.kind]
+    return f"{task.outputs} {noun}" + ("s" if task.kind == "regression" and task.outputs != 1 else "")
 
 
 def _pictures(split: Split, classes: Sequence[object]) -> list[bytes]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from verydeep.config import from_dict
 from verydeep.data._config import DataConfig
 from verydeep.data._dataset import Dataset, Split
+from verydeep.data._task import Task
 from verydeep.data.known._catalogue import KNOWN_NAMES
 from verydeep.data.known._fetch import load_raw
 from verydeep.data.own._array_files import is_memory_mapped
@@ -18,11 +19,11 @@ from verydeep.data.own._in_memory import InMemory, in_memory
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._read import check_options, read_own
 from verydeep.data.own._table import Table
-from verydeep.data.prepare._columns import fit_table
+from verydeep.data.prepare._columns import TablePreparation, fit_table
 from verydeep.data.prepare._inputs import Inputs
-from verydeep.data.prepare._labels import class_names, class_numbers
 from verydeep.data.prepare._preprocess import ArrayPreparation, fit_arrays
 from verydeep.data.prepare._split import UnpreparedSplit, add_splits
+from verydeep.data.prepare._targets import encode_targets, fit_task, ready_targets, recognise_task
 from verydeep.errors import UserError, list_names
 
 _FULL = {"digits": 16.0}  # scikit-learn's digits have 17 grey levels, other images 256
@@ -58,12 +59,13 @@ def load_dataset(
     config = _config(source, memory, options)
     known = memory is None and config.source in KNOWN_NAMES
     check_options(config, known, memory)
-    splits, classes = _known_splits(config.source, root) if known else _own_splits(config, memory)
+    splits, task = _known_splits(config.source, root) if known else _own_splits(config, memory)
     splits = add_splits(splits, config)
+    task = fit_task(task, splits["train"].y, config.source)
     if isinstance(splits["train"].x, Table):
-        return _from_tables(splits, classes, config)
+        return _from_tables(splits, task, config)
     lazily = not known and memory is None and is_memory_mapped(Path(config.source))
-    return _from_arrays(splits, classes, config, lazily)
+    return _from_arrays(splits, task, config, lazily)
 
 
 def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, root: str | Path | None = None) -> Split:
@@ -106,38 +108,54 @@ def _config(source: object, memory: InMemory | None, options: dict[str, Any]) ->
     return from_dict(DataConfig, {"source": name, **plain}, "load_dataset")
 
 
-def _known_splits(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
+def _known_splits(name: str, root: str | os.PathLike[str] | None) -> tuple[dict[str, UnpreparedSplit], Task]:
     raw = load_raw(name, None if root is None else Path(root))
     splits = {"train": raw.train, "test": raw.test}
-    return {split: UnpreparedSplit(samples.x, samples.y) for split, samples in splits.items()}, raw.classes
+    task = Task("classification", raw.classes)
+    return {split: UnpreparedSplit(samples.x, samples.y) for split, samples in splits.items()}, task
 
 
-def _own_splits(config: DataConfig, memory: InMemory | None) -> tuple[dict[str, UnpreparedSplit], tuple[str, ...]]:
+def _own_splits(config: DataConfig, memory: InMemory | None) -> tuple[dict[str, UnpreparedSplit], Task]:
     raw = read_own(config, memory)
-    classes = class_names(raw["train"], config.source)
-    return {split: UnpreparedSplit(part.x, class_numbers(part, classes)) for split, part in raw.items()}, classes
+    task = recognise_task(raw["train"], config)
+    return {split: UnpreparedSplit(part.x, encode_targets(part, task)) for split, part in raw.items()}, task
 
 
-def _from_tables(splits: dict[str, UnpreparedSplit], classes: tuple[str, ...], config: DataConfig) -> Dataset:
+def _from_tables(splits: dict[str, UnpreparedSplit], task: Task, config: DataConfig) -> Dataset:
     tables = {split: part.x for split, part in splits.items() if isinstance(part.x, Table)}
     preparation = fit_table(tables["train"], config)
-    ready = {split: Split(preparation(table), splits[split].y) for split, table in tables.items()}
-    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation)
+    ready = {
+        split: Split(preparation(table), ready_targets(task, splits[split].y), task=task)
+        for split, table in tables.items()
+    }
+    return _dataset(config, ready, task, preparation)
 
 
-def _from_arrays(
-    splits: dict[str, UnpreparedSplit], classes: tuple[str, ...], config: DataConfig, lazily: bool
-) -> Dataset:
+def _from_arrays(splits: dict[str, UnpreparedSplit], task: Task, config: DataConfig, lazily: bool) -> Dataset:
     arrays = {split: part.x for split, part in splits.items() if isinstance(part.x, Tensor)}
     preparation = fit_arrays(arrays["train"], config.preprocess, _FULL.get(config.source, 256.0))
-    ready = {split: _array_split(x, splits[split].y, preparation, split, lazily) for split, x in arrays.items()}
-    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation)
+    ready = {
+        split: _array_split(x, splits[split].y, preparation, split, lazily, task) for split, x in arrays.items()
+    }
+    return _dataset(config, ready, task, preparation)
 
 
-def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool) -> Split:
+def _dataset(
+    config: DataConfig, ready: dict[str, Split], task: Task, preparation: ArrayPreparation | TablePreparation
+) -> Dataset:
+    classes = task.names if task.kind == "classification" else ()
+    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation, task)
+
+
+def _array_split(
+    x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool, task: Task
+) -> Split:
     """Prepare samples now, or, for memory-mapped ones, leave it to `Batches`."""
     preparation.check_shape(x, where)
-    return Split(x, y, preparation) if lazily else Split(preparation.whole(x, where), y)
+    targets = ready_targets(task, y)
+    if lazily:
+        return Split(x, targets, preparation, task=task)
+    return Split(preparation.whole(x, where), targets, task=task)
 
 
 def _name(config: DataConfig) -> str:
@@ -156,7 +174,8 @@ def _known_split(inputs: Inputs, name: str, split: str, root: str | Path | None)
             f"{name}: class '{unknown[0]}' is not one of the network's classes: {list_names(inputs.classes)}"
         )
     numbers = torch.tensor([inputs.classes.index(label) for label in raw.classes])
-    return _array_split(part.x, numbers[part.y], _array_preparation(inputs, part.x, name), name, lazily=False)
+    preparation = _array_preparation(inputs, part.x, name)
+    return _array_split(part.x, numbers[part.y], preparation, name, lazily=False, task=inputs.task)
 
 
 def _own_split(inputs: Inputs, raw: RawSplit, source: str) -> Split:
@@ -165,10 +184,11 @@ def _own_split(inputs: Inputs, raw: RawSplit, source: str) -> Split:
             raise UserError(
                 f"{source}: is a table, but the network was trained on samples of shape {inputs.preparation.shape}"
             )
-        return Split(inputs.preparation(raw.x), class_numbers(raw, inputs.classes))
+        y = ready_targets(inputs.task, encode_targets(raw, inputs.task))
+        return Split(inputs.preparation(raw.x), y, task=inputs.task)
     preparation = _array_preparation(inputs, raw.x, source)
-    y = class_numbers(raw, inputs.classes)
-    return _array_split(raw.x, y, preparation, source, lazily=is_memory_mapped(Path(source)))
+    y = encode_targets(raw, inputs.task)
+    return _array_split(raw.x, y, preparation, source, lazily=is_memory_mapped(Path(source)), task=inputs.task)
 
 
 def _array_preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparation:
@@ -190,6 +210,7 @@ def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataCo
     return replace(
         trained,
         source=source,
+        target=trained.target or inputs.task.target,
         test=None,
         validation=None,
         test_path=None,

@@ -1,11 +1,30 @@
-"""What a task asks of a network: the loss to train on, the predictions, and how correct ones are counted.
+"""What a task asks of a network: the loss to train on, the predictions, and how good they are.
 
 An objective takes a network's outputs and the targets of a batch and returns sums over the batch. Training, evaluation
-and analysis all measure through an objective, and whole splits through `evaluate_batches`, so their numbers agree.
+and analysis all measure through an objective, and whole splits through `evaluate_batches`, so their numbers agree. A
+`Metric` is computed from all predictions on a split.
 """
 
 from verydeep.objectives._classification import Classification
 from verydeep.objectives._evaluate import Totals, evaluate_batches
-from verydeep.objectives._objective import Objective, loss_and_correct as loss_and_correct
+from verydeep.objectives._make import objective_for
+from verydeep.objectives._metric import (
+    LOWER_IS_BETTER as LOWER_IS_BETTER,
+    Metric,
+    find_metric as find_metric,
+    metric_names as metric_names,
+)
+from verydeep.objectives._multilabel import MultiLabel
+from verydeep.objectives._objective import Objective
+from verydeep.objectives._regression import Regression
 
-__all__ = ["Classification", "Objective", "Totals", "evaluate_batches"]
+__all__ = [
+    "Classification",
+    "Metric",
+    "MultiLabel",
+    "Objective",
+    "Regression",
+    "Totals",
+    "evaluate_batches",
+    "objective_for",
+]

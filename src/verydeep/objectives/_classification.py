@@ -13,6 +13,8 @@ class Classification(Objective):
     Args:
         label_smoothing: Fraction of the training target that is spread over all classes; the reported loss is never
             smoothed.
+        class_weight: The weight of each class in the training loss, `(class,)`; the reported loss is not weighted. By
+            default, all are 1.
 
     Example:
         >>> import torch
@@ -26,17 +28,28 @@ class Classification(Objective):
         tensor(1)
     """
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
-        self.label_smoothing = label_smoothing
+    def __init__(self, label_smoothing: float = 0.0, class_weight: Tensor | None = None) -> None:
+        self.label_smoothing, self.class_weight = label_smoothing, class_weight
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the training loss is cross-entropy and nothing else, which kernels compute."""
+        return not self.label_smoothing and self.class_weight is None
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(outputs.float(), y, reduction="sum")
 
     def training_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(outputs.float(), y, reduction="sum", label_smoothing=self.label_smoothing)
+        weight = None if self.class_weight is None else self.class_weight.to(outputs.device)
+        return F.cross_entropy(
+            outputs.float(), y, weight=weight, reduction="sum", label_smoothing=self.label_smoothing
+        )
 
     def answer(self, outputs: Tensor) -> Tensor:
         return outputs.argmax(1)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return outputs.float().softmax(1)
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
         if y.dim() != 1 or y.is_floating_point():

@@ -1,12 +1,14 @@
-"""The evaluation loop: loss and correct predictions over a split."""
+"""The evaluation loop: loss and score over a split."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from verydeep.objectives._classification import Classification
 from verydeep.objectives._objective import Objective
+from verydeep.words import named_score
 
 
 @dataclass(frozen=True, repr=False)
@@ -14,8 +16,10 @@ class Totals:
     """Sums over samples.
 
     Attributes:
-        values: Loss and number of correct predictions, float64, `(2,)`; among several processes, those of this one.
+        values: The sums that the objective adds up, loss and number of correct predictions first, float64, `(size,)`;
+            among several processes, those of this one.
         samples: How many samples were measured.
+        objective: What was measured; by default, classification.
 
     Example:
         >>> import torch
@@ -29,11 +33,13 @@ class Totals:
 
     values: Tensor
     samples: int
+    objective: Objective = field(default_factory=Classification)
 
     def __repr__(self) -> str:
         if self.samples == 0:
             return "<Totals: no samples>"
-        return f"<Totals: loss {self.loss:.4g}, accuracy {self.accuracy:.2%}, {self.samples:,} samples>"
+        score = named_score(self.objective.measure, self.score)
+        return f"<Totals: loss {self.loss:.4g}, {score}, {self.samples:,} samples>"
 
     @property
     def loss(self) -> float:
@@ -41,14 +47,21 @@ class Totals:
         return float(self.values[0]) / self.samples
 
     @property
+    def score(self) -> float:
+        """How good the predictions are, at best 1: the accuracy, or R2 of a regression."""
+        return self.objective.score(self.values, self.samples)
+
+    @property
     def accuracy(self) -> float:
-        """Fraction of correct predictions."""
-        return float(self.values[1]) / self.samples
+        """Fraction of correct predictions; for a regression, R2."""
+        return self.score
 
     @property
     def error(self) -> float:
-        """Fraction of wrong predictions."""
-        return (self.samples - float(self.values[1])) / self.samples
+        """Fraction of wrong predictions; for a regression, the fraction of the variance that is not explained."""
+        if self.objective.measure == "accuracy":
+            return (self.samples - float(self.values[1])) / self.samples
+        return 1 - self.score
 
 
 def evaluate_batches(
@@ -76,7 +89,7 @@ def evaluate_batches(
         >>> totals.samples, round(totals.accuracy, 3)
         (6, 0.833)
     """
-    values, samples = torch.zeros(2, dtype=torch.float64, device=device), 0
+    values, samples = torch.zeros(objective.size, dtype=torch.float64, device=device), 0
     with torch.no_grad():
         for x, y in batches:
             outputs, targets = forward(x.to(device)), y.to(device)
@@ -85,4 +98,4 @@ def evaluate_batches(
             samples += len(y)
             if observe is not None:
                 observe(outputs, targets)
-    return Totals(values, samples)
+    return Totals(values, samples, objective)

@@ -1,11 +1,17 @@
 """What every objective offers."""
 
+import math
+
 import torch
 from torch import Tensor
 
 
 class Objective:
-    """A task: its loss, its predictions and how many of them are correct. Subclasses define all of them.
+    """A task: its loss, its predictions and how good they are. Subclasses define all of them.
+
+    Attributes:
+        measure: What the score of predictions is called: `accuracy` or `r2`, the coefficient of determination.
+        size: How many sums `sums` returns.
 
     Example:
         >>> import torch
@@ -21,6 +27,9 @@ class Objective:
         tensor([1.3618, 1.0000], dtype=torch.float64)
     """
 
+    measure = "accuracy"
+    size = 2
+
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss that is reported, summed over the batch."""
         raise NotImplementedError
@@ -33,6 +42,10 @@ class Objective:
         """The network's prediction for each sample."""
         raise NotImplementedError
 
+    def probabilities(self, outputs: Tensor) -> Tensor | None:
+        """The probability of each class or label; None if the task has none."""
+        return None
+
     def count_correct(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The number of correct predictions."""
         return (self.answer(outputs.detach()) == y).sum()
@@ -41,11 +54,25 @@ class Objective:
         """Raise a `UserError` if outputs and targets do not belong together."""
         raise NotImplementedError
 
+    def sums(self, loss: Tensor, outputs: Tensor, y: Tensor) -> Tensor:
+        """What is added up over batches to know loss and score: float64, `(size,)`.
+
+        Args:
+            loss: The loss, summed over the batch; it comes first.
+            outputs: The network's outputs.
+            y: The targets. The second sum is the score of each sample; divided by the samples it is the score itself,
+                or close to it.
+        """
+        return torch.stack([loss.detach().double(), self.count_correct(outputs, y).double()])
+
     def totals(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Loss and number of correct predictions of a batch: float64, `(2,)`, to be added up over batches."""
-        return loss_and_correct(self.loss(outputs, y), self.count_correct(outputs, y))
+        """The sums of a batch, with the loss that is reported."""
+        return self.sums(self.loss(outputs, y), outputs, y)
 
+    def score(self, values: Tensor, samples: int) -> float:
+        """The score of all samples, from their sums; by default, the fraction of correct predictions."""
+        return float(values[1]) / samples
 
-def loss_and_correct(loss: Tensor, correct: Tensor) -> Tensor:
-    """Both in one tensor, float64, `(2,)`, so that one addition per batch sums them."""
-    return torch.stack([loss.detach().double(), correct.double()])
+    def guess_loss(self, outputs: int) -> float:
+        """The mean loss of a blind guess by a network with this many outputs; much more means divergence."""
+        return math.log(max(outputs, 2))

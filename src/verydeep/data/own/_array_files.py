@@ -51,12 +51,11 @@ def read_memory_mapped(folder: Path) -> dict[str, RawSplit]:
 def _npz_split(path: Path, arrays: dict[str, np.ndarray], suffix: str) -> RawSplit:
     x = as_samples(_array(path, arrays, "x" + suffix), f"{path}: x{suffix}")
     where = f"{path}: y{suffix}"
-    y = check_labels(_array(path, arrays, "y" + suffix), len(x), where)
-    classes = None
+    y = check_targets(_array(path, arrays, "y" + suffix), len(x), where)
     if "classes" in arrays:
-        y = _label_names(y, arrays["classes"], where)
         classes = tuple(str(name) for name in arrays["classes"])
-    return RawSplit(x, y, lambda i: f"{where}[{i}]", classes)
+        return as_raw_split(x, _label_names(y, arrays["classes"], where), where, classes)
+    return as_raw_split(x, y, where)
 
 
 def _array(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -83,8 +82,8 @@ def _mapped_split(folder: Path, name: str) -> RawSplit:
     x = _image_axes(_load_npy(samples, "c"), str(samples))
     if x.dtype.name not in _MAPPABLE or not x.dtype.isnative:
         raise UserError(f"{samples}: {x.dtype} cannot be used from disk; save one of {', '.join(_MAPPABLE)}")
-    y = check_labels(_load_npy(labels, None), len(x), str(labels))
-    return RawSplit(torch.from_numpy(x), y, lambda i: f"{labels}[{i}]")
+    y = check_targets(_load_npy(labels, None), len(x), str(labels))
+    return as_raw_split(torch.from_numpy(x), y, str(labels))
 
 
 def _load_npy(path: Path, mode: Literal["c"] | None) -> np.ndarray:
@@ -134,15 +133,23 @@ def _check_finite(array: np.ndarray, where: str) -> None:
         raise UserError(f"{where}{list(first)}: {array[first]} is not a finite float32 number; correct or remove it")
 
 
-def check_labels(y: np.ndarray, count: int, where: str) -> np.ndarray:
-    """Raise unless there is one label, a whole number or text, per sample."""
+def check_targets(y: np.ndarray, count: int, where: str) -> np.ndarray:
+    """Raise unless there are a number or a text, or several numbers, per sample."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim != 1 or y.dtype.kind not in "buiU":
-        raise UserError(f"{where}: expected one whole number or text per sample, got {y.dtype} of shape {y.shape}")
+    if not (y.ndim == 1 and y.dtype.kind in "buifU") and not (y.ndim == 2 and y.shape[1] and y.dtype.kind in "buif"):
+        raise UserError(f"{where}: expected a number or text, or a row of numbers per sample, got {y.dtype} of {y.shape}")
     if len(y) != count:
-        raise UserError(f"{where}: {len(y)} labels for {count} samples; there must be one per sample")
+        raise UserError(f"{where}: {len(y)} targets for {count} samples; there must be one per sample")
     return y
+
+
+def as_raw_split(x: Tensor, y: np.ndarray, where: str, classes: tuple[str, ...] | None = None) -> RawSplit:
+    """Samples with their targets; the columns of a matrix of targets are called y0, y1 and so on."""
+    if y.ndim == 1:
+        return RawSplit(x, {"y": y}, lambda i, _name: f"{where}[{i}]", classes)
+    targets = {f"y{number}": column for number, column in enumerate(y.T)}
+    return RawSplit(x, targets, lambda i, name: f"{where}[{i}, {name[1:]}]", classes)
 
 
 def _label_names(y: np.ndarray, names: np.ndarray, where: str) -> np.ndarray:
@@ -151,6 +158,8 @@ def _label_names(y: np.ndarray, names: np.ndarray, where: str) -> np.ndarray:
         raise UserError(f"{where}: 'classes' must be a list of different names, one per class")
     if y.dtype.kind == "U":
         return y
+    if y.ndim != 1 or y.dtype.kind not in "bui":
+        raise UserError(f"{where}: with 'classes', expected one whole number or text per sample, got {y.dtype}")
     outside = np.flatnonzero((y < 0) | (y >= len(names)))
     if len(outside):
         i = int(outside[0])

@@ -124,4 +124,4 @@ def _stack(files: list[Path], images: list[np.ndarray], channels: int) -> RawSpl
     for row, image in zip(x, images, strict=True):
         row[:] = with_channels(image, channels)
     labels = np.array([path.parent.name for path in files], dtype=object)
-    return RawSplit(torch.from_numpy(x), labels, lambda i: str(files[i]))
+    return RawSplit(torch.from_numpy(x), {"class": labels}, lambda i, _name: str(files[i]))

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from verydeep.data._config import DataConfig
-from verydeep.data.own._array_files import as_samples, check_labels
+from verydeep.data.own._array_files import as_raw_split, as_samples, check_targets
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._table import Table
-from verydeep.data.own._table_files import parse_cell, split_off_target
+from verydeep.data.own._table_files import parse_cell
+from verydeep.data.own._target import split_off_target
 from verydeep.errors import UserError, list_names
 
 _NUMBER = numbers.Real | Decimal
@@ -99,12 +100,12 @@ def _is_missing(cell: object) -> bool:
 
 def _split_of(x: Any, y: Any) -> RawSplit:  # noqa: ANN401
     if _is_dataframe(x):
-        raise UserError("x is a DataFrame; give one DataFrame that also holds the classes, and target='...'")
+        raise UserError("x is a DataFrame; give one DataFrame that also holds the target, and target='...'")
     samples = as_samples(_array(x), "x")
     labels = _array(y)
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):
         labels = labels.astype(str)
-    return RawSplit(samples, check_labels(labels, len(samples), "y"), lambda i: f"y[{i}]")
+    return as_raw_split(samples, check_targets(labels, len(samples), "y"), "y")
 
 
 def _array(values: Any) -> np.ndarray:  # noqa: ANN401

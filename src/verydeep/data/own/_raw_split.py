@@ -18,14 +18,15 @@ class RawSplit:
 
     Attributes:
         x: Its samples, a tensor or a table.
-        labels: The label of each sample, text or a whole number.
-        where: Gives the place of label i, for error messages.
+        targets: What is to be predicted for each sample, by the name of the column: numbers, or text with None for
+            missing cells.
+        where: Gives the place of a target, from its row and column, for error messages.
         classes: The names of the classes in their order, if the file holds them.
     """
 
     x: Tensor | Table
-    labels: np.ndarray
-    where: Callable[[int], str]
+    targets: dict[str, np.ndarray]
+    where: Callable[[int, str], str]
     classes: tuple[str, ...] | None = None
 
 

@@ -9,17 +9,18 @@ from verydeep.data.own._array_files import is_memory_mapped, read_memory_mapped,
 from verydeep.data.own._image_folder import read_image_folder
 from verydeep.data.own._in_memory import InMemory
 from verydeep.data.own._raw_split import SPLIT_NAMES, RawSplit, match_split_names
-from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, read_table, split_off_target
+from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, read_table
+from verydeep.data.own._target import split_off_target
 from verydeep.errors import UserError, unknown
 
 _SUFFIXES = (*TABLE_SUFFIXES, ".npz")
 _SPLIT_OPTIONS = {"test", "validation", "test_path", "valid_path"}
 _OPTIONS = {  # the options that have an effect on each kind of data
     "known": {"validation"},
-    "table": {"target", "categorical", "ignore", "delimiter", *_SPLIT_OPTIONS},
-    "array": _SPLIT_OPTIONS,
+    "table": {"target", "task", "categorical", "ignore", "delimiter", *_SPLIT_OPTIONS},
+    "array": {"task", *_SPLIT_OPTIONS},
     "images": {"image_size", "channels", *_SPLIT_OPTIONS},
-    "memory-mapped": set[str](),
+    "memory-mapped": {"task"},
 }
 
 
@@ -28,7 +29,7 @@ def check_options(config: DataConfig, known: bool, memory: InMemory | None = Non
     allowed = _OPTIONS["known" if known else _kind_of(config, memory)]
     defaults = {field.name: field.default for field in fields(config)}
     for name in sorted(set().union(*_OPTIONS.values()) - allowed):
-        if getattr(config, name) != defaults[name]:
+        if getattr(config, name) != defaults[name] and not (name == "validation" and config.validation == 0):
             raise UserError(f"{config.source}: data.{name} cannot be used with this kind of data; leave it out")
 
 

@@ -1,21 +1,18 @@
-"""Tables from CSV and Parquet files, and the column that holds their classes."""
+"""Tables from CSV and Parquet files."""
 
 import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from verydeep.data._config import DataConfig
-from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._table import Table
 from verydeep.errors import UserError, list_names, shorten
 
 SUFFIXES = (".csv", ".parquet")
 
-_USUAL_TARGETS = ("target", "label", "class", "y")
 _MISSING = {"", "na", "n/a", "nan", "null", "?"}
 
 
@@ -25,52 +22,6 @@ def read_table(path: Path, delimiter: str = ",") -> Table:
     if not len(table):
         raise UserError(f"{path}: no rows of data")
     return table
-
-
-def split_off_target(table: Table, config: DataConfig) -> RawSplit:
-    """Use the target column as labels, and the other columns, except the ignored ones, as samples."""
-    target = _target(table, config.target)
-    for setting in ("ignore", "categorical"):
-        for name in getattr(config, setting):
-            if name:  # a column without a name holds saved row numbers, which not every file has
-                table.check_has(name, f"data.{setting}")
-    labels = _labels(table, target)
-    features = {name: cells for name, cells in table.columns.items() if name not in (target, *config.ignore)}
-    _check_features(table.path, features)
-    return RawSplit(Table(table.path, features, table.rows), labels, lambda i: table.place(i, target))
-
-
-def _target(table: Table, wanted: str | None) -> str:
-    if wanted is not None:
-        table.check_has(wanted, "data.target")
-        return wanted
-    found = [name for name in table.columns if name.lower() in _USUAL_TARGETS]
-    if len(found) != 1:
-        raise UserError(
-            f"{table.path}: which column holds the classes? Set data.target to one of {list_names(table.columns)}"
-        )
-    return found[0]
-
-
-def _labels(table: Table, target: str) -> np.ndarray:
-    labels = table.text(target)
-    for i, label in enumerate(labels):
-        if label is None:
-            raise UserError(f"{table.place(i, target)}: the class is missing; fill it in, or remove the row")
-    values = table.floats(target)
-    if values is not None and (values != np.floor(values)).any():
-        raise UserError(
-            f"{table.path}: column {target!r} has decimal numbers, so it looks like a regression target; "
-            "only classification is supported"
-        )
-    return labels
-
-
-def _check_features(path: Path | str, columns: Collection[str]) -> None:
-    if not columns:
-        raise UserError(f"{path}: no columns left to learn from besides the target")
-    if "" in columns:
-        raise UserError(f"{path}: a column has no name (saved row numbers?); name it, or set data.ignore to ['']")
 
 
 def read_csv(path: Path, delimiter: str = ",") -> Table:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from verydeep.data._dataset import Dataset
+from verydeep.data._task import Task
 from verydeep.data.own._array_files import read_npz_samples
 from verydeep.data.own._image_folder import read_image, with_channels
 from verydeep.data.own._table_files import read_table
@@ -18,13 +19,15 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a trained network expects: its classes, and how raw values are prepared.
+    """What a trained network expects and answers: how raw values are prepared, and what its outputs are.
 
     It holds plain numbers and text, which `verydeep.config` turns into JSON.
 
     Attributes:
-        classes: The class names; output i of the network belongs to `classes[i]`.
+        classes: The class names; output i of the network belongs to `classes[i]`. Empty unless the task is
+            classification.
         preparation: How raw values become inputs of the network.
+        task: What is predicted; by default, one of the classes.
 
     Example:
         >>> import numpy as np
@@ -38,13 +41,18 @@ class Inputs:
 
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation
+    task: Task = None  # type: ignore[assignment]  # filled in below
+
+    def __post_init__(self) -> None:
+        if self.task is None:
+            object.__setattr__(self, "task", Task("classification", self.classes))
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Inputs":
         """The inputs of a network trained on `dataset`."""
         if dataset.preparation is None:
             raise UserError(f"dataset '{dataset.name}' was not prepared by load_dataset")
-        return cls(dataset.classes, dataset.preparation)
+        return cls(dataset.classes, dataset.preparation, dataset.task)
 
     def read(self, path: str | os.PathLike[str], delimiter: str = ",") -> Tensor:
         """Read new samples from a table, an `.npz` file with `x`, or one image, ready for the network."""

@@ -1,4 +1,4 @@
-"""Random splits, seeded and stratified: each class contributes its share, but never its last sample."""
+"""Random splits, seeded; stratified if there are classes: each contributes its share, but never its last sample."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _STREAMS = {"test": 0, "validation": 1}  # different random numbers for each
 
 @dataclass(frozen=True)
 class UnpreparedSplit:
-    """Raw samples and their class numbers."""
+    """Raw samples and their encoded targets."""
 
     x: Tensor | Table
     y: Tensor
@@ -33,7 +33,7 @@ def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[s
         splits = _with_held_out(splits, "test", 0.2 if config.test is None else config.test, config.seed)
     elif config.test is not None:
         raise UserError(f"{config.source}: already has a test split; leave data.test out")
-    if config.validation is None:
+    if not config.validation:
         return splits
     if "valid" in splits:
         raise UserError(f"{config.source}: already has a validation split; leave data.validation out")
@@ -44,7 +44,8 @@ def _with_held_out(
     splits: dict[str, UnpreparedSplit], what: str, wanted: int | float, seed: int
 ) -> dict[str, UnpreparedSplit]:
     train = splits["train"]
-    kept, held = (UnpreparedSplit(train.x[rows], train.y[rows]) for rows in hold_out(train.y, wanted, seed, what))
+    classes = torch.zeros(len(train.y), dtype=torch.int64) if train.y.is_floating_point() else train.y
+    kept, held = (UnpreparedSplit(train.x[rows], train.y[rows]) for rows in hold_out(classes, wanted, seed, what))
     return splits | {"train": kept, "valid" if what == "validation" else what: held}
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from verydeep.config import from_dict, to_dict
-from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, load_dataset, load_split
+from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, Task, load_dataset, load_split
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.training.run._run import Run
@@ -26,11 +26,13 @@ class RunData:
         name: The dataset's name.
         classes: The name of every class.
         preparation: How raw values are prepared; None for tensors given in Python, whose preparation is unknown.
+        task: What is predicted; runs of earlier versions do not say, and are classification.
     """
 
     name: str
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation | None
+    task: Task | None = None
 
     @classmethod
     def load(cls, run: Run) -> "RunData":
@@ -41,7 +43,7 @@ class RunData:
 
 def write_data_json(run: Run, dataset: Dataset) -> None:
     """Record what a new run trains on."""
-    data = RunData(dataset.name, dataset.classes, dataset.preparation)
+    data = RunData(dataset.name, dataset.classes, dataset.preparation, dataset.task)
     write_atomic(run.path / "data.json", json.dumps(to_dict(data), ensure_ascii=False) + "\n")
 
 
@@ -56,11 +58,21 @@ def load_data(run: Run, source: str | None = None, split: str = "test", root: st
         root: Folder of the known datasets.
     """
     if source is not None:
-        data = RunData.load(run)
-        if data.preparation is None:
-            raise UserError(f"{run.path} was trained on tensors given in Python; it cannot prepare {source}")
-        return load_split(Inputs(data.classes, data.preparation), run.config.data, source, split, root)
+        return load_split(inputs_of(run, source), run.config.data, source, split, root)
     return split_of(run, load_own(run, root), split)
+
+
+def inputs_of(run: Run, source: str = "new data") -> Inputs:
+    """What the run's network expects and answers.
+
+    Args:
+        run: The run.
+        source: What is to be prepared, for the error of a run that cannot.
+    """
+    data = RunData.load(run)
+    if data.preparation is None:
+        raise UserError(f"{run.path} was trained on tensors given in Python; it cannot prepare {source}")
+    return Inputs(data.classes, data.preparation, data.task)  # type: ignore[arg-type]  # None is classification
 
 
 def load_own(run: Run, root: str | Path | None = None) -> Dataset:
@@ -92,7 +104,7 @@ def fingerprint(dataset: Dataset) -> dict[str, Any]:
     rows = torch.linspace(0, last, _SAMPLES).long().clamp(max=last)  # in float32, a large one may be rounded up
     samples = dataset.train.x[rows.to(dataset.train.x.device)]
     checksum = zlib.crc32(_bytes(samples), zlib.crc32(_bytes(dataset.train.y)))
-    return sizes | {"shape": list(samples.shape[1:]), "classes": len(dataset.classes), "checksum": checksum}
+    return sizes | {"shape": list(samples.shape[1:]), "classes": dataset.task.outputs, "checksum": checksum}
 
 
 def data_changes(run: Run, dataset: Dataset) -> str:

@@ -1,0 +1,77 @@
+"""Regression: one or several numbers per sample."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from verydeep.errors import UserError
+from verydeep.objectives._objective import Objective
+
+RegressionLoss = Literal["squared", "huber", "absolute"]
+_LOSSES = {
+    "squared": F.mse_loss,
+    "huber": F.huber_loss,  # squared error up to one standard deviation of the target, absolute beyond
+    "absolute": F.l1_loss,
+}
+
+
+class Regression(Objective):
+    """An error of outputs `(batch, target)` and standardised targets of the same shape, averaged over the targets.
+
+    Targets have mean 0 and standard deviation 1 in the training data, so a blind guess has a squared error of 1. The
+    score is R2, the fraction of the variance of the targets that the predictions explain, averaged over the targets.
+
+    Args:
+        targets: The number of targets.
+        loss: `squared`; `huber`, which is squared up to an error of one standard deviation and absolute beyond; or
+            `absolute`.
+
+    Example:
+        >>> import torch
+        >>> from verydeep.objectives import Regression
+        >>> objective, y = Regression(), torch.tensor([[-1.0], [0.0], [1.0]])
+        >>> objective.loss(torch.zeros(3, 1), y)
+        tensor(2.)
+        >>> objective.score(objective.totals(0.5 * y, y), samples=3)
+        0.75
+    """
+
+    measure = "r2"
+
+    def __init__(self, targets: int = 1, loss: RegressionLoss = "squared") -> None:
+        if loss not in _LOSSES:
+            raise UserError(f"loss must be one of {', '.join(_LOSSES)}, got {loss!r}")
+        self.targets, self.kind = targets, loss
+        self.size = 2 + 3 * targets
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return _LOSSES[self.kind](outputs.float(), y, reduction="sum") / self.targets
+
+    def answer(self, outputs: Tensor) -> Tensor:
+        return outputs
+
+    def check(self, outputs: Tensor, y: Tensor) -> None:
+        if y.dim() != 2 or not y.is_floating_point() or y.shape != outputs.shape:
+            raise UserError(
+                f"y must be numbers of shape (batch, target), as many as the model's outputs {tuple(outputs.shape)}; "
+                f"got {y.dtype} of shape {tuple(y.shape)}"
+            )
+
+    def sums(self, loss: Tensor, outputs: Tensor, y: Tensor) -> Tensor:
+        targets = y.double()
+        squared = (outputs.detach().double() - targets).square()
+        score = len(y) - squared.sum() / self.targets  # R2 of a sample, if the mean and variance were those of training
+        parts = squared.sum(0), targets.sum(0), targets.square().sum(0)
+        return torch.cat([torch.stack([loss.detach().double(), score]), *parts])
+
+    def score(self, values: Tensor, samples: int) -> float:
+        squared, sums, squares = values[2:].view(3, self.targets)
+        variation = squares - sums.square() / samples
+        # Like scikit-learn, for targets that are all equal: 1 if the predictions are exact, else 0.
+        constant = (squared == 0).double()
+        return float(torch.where(variation > 0, 1 - squared / variation, constant).mean())
+
+    def guess_loss(self, _outputs: int) -> float:
+        return 1.0
