@@ -91,7 +91,7 @@ def network_config(kind: str, depth: int, rate: float, seed: int, data: Dataset)
         epochs=EPOCHS,
         batch_size=-(-len(data.train) // UPDATES_PER_EPOCH),
         seed=seed,
-        evaluate_test=False,
+        evaluate_test="never",
         checkpoint_every=3600.0,
         threads=1,
     )

@@ -1,6 +1,7 @@
-"""Numbers as people write them."""
+"""Numbers and metrics as people write them."""
 
 MEASURES = {"accuracy": "accuracy", "r2": "R²"}
+LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
 
 
 def plural(count: int, noun: str) -> str:

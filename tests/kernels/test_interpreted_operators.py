@@ -7,6 +7,7 @@ was asked for, and the documented slack behind buffers. Buffers are full of NaN 
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +17,14 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
-from verydeep.kernels import backward_cross_entropy, highway_conv, highway_gate, open_layers, run_stack
+from verydeep.kernels import (
+    backward_mlp,
+    cross_entropy_gradient,
+    highway_conv,
+    highway_gate,
+    open_layers,
+    run_stack,
+)
 from verydeep.kernels.conv import _conv_call
 from verydeep.kernels.conv._conv_op import conv_reference
 from verydeep.kernels.dense import _stack_call
@@ -163,7 +171,9 @@ def test_networks_stay_inside_their_memory(
     leaves = [parameter.double().requires_grad_() for parameter in parameters]
     x, y = torch.randn(batch, inputs), torch.randint(0, classes, (batch,))
     with interpreted(threads):
-        loss, logits, gradients = backward_cross_entropy(x, y, 0.5, open_layers(2), activation, *parameters)
+        loss, logits, gradients = backward_mlp(
+            x, partial(cross_entropy_gradient, y=y, scale=0.5), open_layers(2), activation, *parameters
+        )
 
     value = torch.tanh if activation == "tanh" else torch.relu
     state = value(x.double() @ leaves[2].T + leaves[3])

@@ -51,13 +51,13 @@ def assert_same(found: Found, expected: Found) -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for every time that the kernels did it."""
     found: list[int] = []
-    run = kernels.backward_cross_entropy
+    run = kernels.backward_mlp
 
     def counted(*args: Any) -> Any:
         found.append(len(found))
         return run(*args)
 
-    monkeypatch.setattr(kernels, "backward_cross_entropy", counted)
+    monkeypatch.setattr(kernels, "backward_mlp", counted)
     return found
 
 
@@ -172,3 +172,16 @@ def test_networks_that_were_changed_are_taken_as_they_are(change: Callable[[MLP]
     plain = model.classifier(model.stack(torch.tanh(model.input(x))))
     factor = 2 if change is louder else 1
     torch.testing.assert_close(model(batch()[0]), factor * plain)
+
+
+@pytest.mark.parametrize("loss_of", [lambda y: y.square().sum(), lambda y: F.huber_loss(y, y.detach().round(), reduction="sum")])
+def test_backward_of_any_loss_is_that_of_autograd(loss_of: Callable[[Tensor], Tensor], calls: list[int]) -> None:
+    x, _, scale = batch()
+    model, other = make(), make()
+    loss, outputs = model.backward_loss(x, loss_of, scale)
+    assert calls
+    expected = other(x)
+    total = loss_of(expected)
+    total.backward(total.new_tensor(scale))
+    found = [p.grad for p in model.parameters()]
+    assert_same((loss, outputs, found), (total.detach(), expected.detach(), [p.grad for p in other.parameters()]))

@@ -4,7 +4,14 @@ Names, TOML files or dictionaries come in and dataclasses come out, or the rever
 unknown, missing or of the wrong type, and the one that was probably meant.
 """
 
-from verydeep.config._codec import decode as decode, dotted as dotted, from_dict, renamed as renamed, to_dict
+from verydeep.config._codec import (
+    decode as decode,
+    dotted as dotted,
+    formerly as formerly,
+    from_dict,
+    renamed as renamed,
+    to_dict,
+)
 from verydeep.config._read import (
     config_folder as config_folder,
     find_config,

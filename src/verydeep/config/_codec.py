@@ -50,6 +50,16 @@ def renamed(old: str, default: Any) -> Any:  # noqa: ANN401 - a field of any typ
     return dataclasses.field(default=default, metadata={"formerly": old})
 
 
+def formerly(values: Mapping[Any, Any], default: Any) -> Any:  # noqa: ANN401 - a field of any type
+    """Declare a dataclass field that `from_dict` also reads with values of earlier versions.
+
+    Args:
+        values: What each earlier value is now.
+        default: The default value.
+    """
+    return dataclasses.field(default=default, metadata={"former values": values})
+
+
 def from_dict(cls: type[T], values: object, where: str = "config", hint: Callable[[str], None] | None = None) -> T:
     """Build a dataclass from plain values, such as those of a TOML or JSON file.
 
@@ -129,10 +139,17 @@ def _build(cls: type[T], values: object, where: str, table: str, hint: Callable[
     missing = [name for name in required if name not in values]
     if missing:
         raise UserError(f"{place}: missing {', '.join(repr(name) for name in missing)}")
+    values = {key: _present_value(fields[key], value) for key, value in values.items()}
     hints = typing.get_type_hints(cls)
     return cls(
         **{key: _decode(hints[key], value, where, f"{table}.{key}" if table else key) for key, value in values.items()}
     )
+
+
+def _present_value(field: dataclasses.Field[Any], value: Any) -> Any:  # noqa: ANN401
+    """A value of an earlier version as it is now."""
+    former = field.metadata.get("former values", {})
+    return former[value] if type(value) in map(type, former) and value in former else value
 
 
 def _place(where: str, table: str) -> str:

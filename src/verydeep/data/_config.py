@@ -25,8 +25,8 @@ class DataConfig:
         test: Samples held out for testing: a number, or a fraction such as 0.2; by default, the test split that comes
             with the data, or a fifth.
         validation: Training samples held out for validation: a number, a fraction such as 0.1, or `"paper"` for the
-            paper's 10,000; 0 holds out none. By default, `train` holds out some of your own data, and none of a known
-            dataset; `load_dataset` holds out none.
+            paper's 10,000; 0 holds out none. `"auto"`, the default of `train` for your own data, holds out 15 % unless
+            the data has a validation split or fewer than 20 training samples. Otherwise none by default.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
         seed: Seed of the random splits.
@@ -51,7 +51,7 @@ class DataConfig:
     target: tuple[str, ...] = ()
     task: TaskKind | None = None
     test: int | float | None = None
-    validation: int | float | Literal["paper"] | None = None
+    validation: int | float | Literal["paper", "auto"] | None = None
     test_path: str | None = None
     valid_path: str | None = None
     seed: int = 0

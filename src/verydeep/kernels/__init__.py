@@ -9,7 +9,8 @@ compute has a reference in `verydeep.nn` or `verydeep.models`.
 
 from verydeep.kernels.conv._conv_op import highway_conv
 from verydeep.kernels.dense._stack_op import (
-    backward_cross_entropy,
+    backward_mlp,
+    cross_entropy_gradient,
     open_layers,
     run_mlp,
     run_stack,
@@ -34,13 +35,14 @@ from verydeep.kernels.runtime._eligibility import (
 __all__ = [
     "Activations",
     "Backend",
-    "backward_cross_entropy",
+    "backward_mlp",
     "can_run_conv",
     "can_run_gate",
     "can_run_mlp",
     "can_run_stack",
     "can_set_gradients",
     "check_backend",
+    "cross_entropy_gradient",
     "has_hooks",
     "has_own_hooks",
     "highway_conv",

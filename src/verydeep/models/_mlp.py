@@ -1,7 +1,7 @@
 """The fully connected networks of Section 3.1: a plain input layer, a stack of equal layers, a linear classifier."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -144,11 +144,35 @@ class MLP(Network):
         """
         self._check(x, ())
         if self._can_backpropagate_fused(x):
-            return self._backpropagate_fused(x, y, scale)
+            return self._backpropagate_fused(x, partial(kernels.cross_entropy_gradient, y=y, scale=scale))
         logits = self(x)
         loss = F.cross_entropy(logits.float(), y, reduction="sum")
         loss.backward(loss.new_tensor(scale))
         return loss.detach(), logits.detach()
+
+    def backward_loss(
+        self, x: Tensor, loss_of: Callable[[Tensor], Tensor], scale: float
+    ) -> tuple[Tensor, Tensor]:
+        """Backpropagate `scale` times any loss of the outputs for a batch.
+
+        Returns:
+            The loss and the outputs.
+        """
+        self._check(x, ())
+        if self._can_backpropagate_fused(x):
+
+            def gradient(outputs: Tensor) -> tuple[Tensor, Tensor]:
+                with torch.enable_grad():
+                    leaf = outputs.detach().requires_grad_()
+                    loss = loss_of(leaf)
+                    (d_outputs,) = torch.autograd.grad(loss, leaf, loss.new_tensor(scale))
+                return loss.detach(), d_outputs
+
+            return self._backpropagate_fused(x, gradient)
+        outputs = self(x)
+        loss = loss_of(outputs)
+        loss.backward(loss.new_tensor(scale))
+        return loss.detach(), outputs.detach()
 
     def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
         """Whether kernels can run the whole network; they keep all activations, and need an open layer."""
@@ -166,16 +190,16 @@ class MLP(Network):
             and kernels.can_set_gradients(self._kernel_parameters())
         )
 
-    def _backpropagate_fused(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-        """The loss and the logits; gradients are assigned without autograd, which takes as long as several layers."""
+    def _backpropagate_fused(
+        self, x: Tensor, gradient: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """The loss and the outputs; gradients are assigned without autograd, which takes as long as several layers."""
         layers, activation = kernels.open_layers(self.stack.depth), activation_name(self.stack.activation)
         parameters = self._kernel_parameters()
-        loss, logits, gradients = kernels.backward_cross_entropy(
-            x.flatten(1), y, scale, layers, activation, *parameters
-        )
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        return loss, logits
+        loss, outputs, gradients = kernels.backward_mlp(x.flatten(1), gradient, layers, activation, *parameters)
+        for parameter, value in zip(parameters, gradients, strict=True):
+            parameter.grad = value
+        return loss, outputs
 
     def _kernel_parameters(self) -> tuple[Tensor, ...]:
         """All parameters, in the order that kernels take them."""

@@ -9,7 +9,6 @@ from verydeep.objectives._classification import Classification
 from verydeep.objectives._evaluate import Totals, evaluate_batches
 from verydeep.objectives._make import objective_for
 from verydeep.objectives._metric import (
-    LOWER_IS_BETTER as LOWER_IS_BETTER,
     Metric,
     find_metric as find_metric,
     metric_names as metric_names,

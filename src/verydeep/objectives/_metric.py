@@ -11,9 +11,9 @@ from torch import Tensor
 from verydeep.data import Task
 from verydeep.errors import UserError, unknown
 from verydeep.objectives._objective import Objective
+from verydeep.words import LOWER_IS_BETTER
 
 Function = Callable[[Any, Any], float]
-LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Regression: one or several numbers per sample."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from verydeep.errors import UserError
 from verydeep.objectives._objective import Objective
 
 RegressionLoss = Literal["squared", "huber", "absolute"]
-_LOSSES = {
+_LOSSES: dict[str, Callable[..., Tensor]] = {
     "squared": F.mse_loss,
     "huber": F.huber_loss,  # squared error up to one standard deviation of the target, absolute beyond
     "absolute": F.l1_loss,

@@ -3,14 +3,37 @@
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from verydeep.config import explains_unknown, find_config, from_dict, read_settings, renamed
+from verydeep.config import explains_unknown, find_config, formerly, from_dict, read_settings, renamed
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    T = TypeVar("T")
+    Auto = Annotated[T, None]  # None until it is chosen for the data, which happens before anything else uses it
+else:
+
+    class Auto:
+        """The type of a setting that `train` chooses for the data unless it is given."""
+
+        def __class_getitem__(cls, kind: Any) -> Any:  # noqa: ANN401 - types
+            return kind | None
+
+
+EvaluateTest = Literal["epoch", "end", "never"]
+CHOSEN: Any = None  # the value of such a setting until then
+CHOSEN_SETTINGS = frozenset(
+    {
+        *("data.validation", "model.name", "model.depth", "model.width", "optim.name", "optim.lr", "optim.weight_decay"),
+        *("schedule.name", "schedule.warmup", "epochs", "batch_size", "metric", "evaluate_test", "patience"),
+    }
+)
+"""The settings that are chosen for the data unless they are given."""
 
 
 def _require(name: str, value: object, holds: bool, what: str) -> None:
@@ -24,8 +47,8 @@ class ModelConfig:
     """The network. Settings that are not given take the named network's defaults.
 
     Attributes:
-        name: Name of the network; see `verydeep models`.
-        depth: Number of hidden layers of a fully connected network; by default, 50.
+        name: Name of the network; see `verydeep models`. By default, highway-mlp, or highway-conv for your own images.
+        depth: Number of hidden layers of a fully connected network; by default, 50, or fewer for small tables.
         width: Number of units per layer of a fully connected network; by default, the named network's own.
         activation: Activation function of the hidden layers; by default, the named network's own.
         gate_bias: Initial bias of the transform gates; by default, one that suits the depth.
@@ -41,7 +64,7 @@ class ModelConfig:
         {'depth': 20}
     """
 
-    name: str = "highway-mlp"
+    name: Auto[str] = CHOSEN
     depth: int | None = None
     width: int | None = None
     activation: str | None = None
@@ -64,7 +87,7 @@ class OptimConfig:
 
     Attributes:
         name: Optimiser: sgd (as in the paper), adam or muon; the last two with decoupled weight decay.
-        lr: Learning rate before the schedule.
+        lr: Learning rate before the schedule; by default, one that suits the data and the optimiser.
         momentum: Momentum of SGD and Muon.
         nesterov: Use Nesterov momentum.
         weight_decay: Weight decay of weights; biases have none.
@@ -79,7 +102,7 @@ class OptimConfig:
     """
 
     name: Literal["sgd", "adam", "muon"] = "sgd"
-    lr: float = 0.01
+    lr: Auto[float] = CHOSEN
     momentum: float = 0.9
     nesterov: bool = False
     weight_decay: float = 0.0
@@ -88,7 +111,7 @@ class OptimConfig:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        _require("optim.lr", self.lr, 0 < self.lr < math.inf, "positive and finite")
+        _require("optim.lr", self.lr, self.lr is None or 0 < self.lr < math.inf, "positive and finite")
         _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "at least 0 and less than 1")
         _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
         _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
@@ -171,6 +194,13 @@ class DistillConfig:
             )
 
 
+def _as_weights(weights: object) -> tuple[str, ...]:
+    """Class weights as they are stored: `balanced`, or `class=weight` for each class."""
+    if isinstance(weights, Mapping):
+        return tuple(f"{name}={weight}" for name, weight in weights.items())
+    return (weights,) if isinstance(weights, str) else tuple(weights)  # type: ignore[arg-type]
+
+
 _PARTS = {
     "data": DataConfig,
     "model": ModelConfig,
@@ -191,20 +221,32 @@ class TrainConfig:
         optim: How weights are updated.
         schedule: How the learning rate changes.
         distill: Knowledge distillation from a trained network.
-        epochs: Number of passes over the training set.
-        batch_size: Samples per update, over all processes together.
+        epochs: Number of passes over the training set; by default, 10 for known datasets, and as many as your own data
+            needs, given its size.
+        batch_size: Samples per update, over all processes together; by default, 100, or fewer for small data.
         seed: Determines initial weights, the order of samples, augmentation and dropout.
         init: Start from the weights of this run or .safetensors file where names and shapes match; a classifier for
             other classes starts fresh.
+        loss: The loss of a regression: `squared`, `huber` (squared for errors up to one standard deviation of the
+            target, absolute beyond) or `absolute`. By default, squared.
+        class_weight: `balanced` weights every class by the inverse of its frequency in the training loss, so that rare
+            ones count as much as frequent ones; a list such as `["spam=3", "ham=1"]`, in Python also a dictionary, gives
+            the weights. By default, all are 1.
+        metric: The metric on validation data by which the best epoch is selected and `patience` counts: `accuracy`,
+            `loss`, `balanced_accuracy`, `f1`, `roc_auc`, `average_precision`, `log_loss`, `r2`, `rmse` or `mae`. By
+            default, the accuracy of known datasets and the loss of your own data.
         label_smoothing: Fraction of the training target that is spread over all classes; the losses measured on the
             training, validation and test sets are not smoothed.
         ema_half_life: Evaluate and save an exponential moving average of the weights with this half-life in epochs;
             by default, the weights themselves.
         evaluate_train: Also evaluate the full training set after every epoch.
-        evaluate_test: Evaluate the test set after every epoch (never used for selection).
-        patience: Stop when the validation accuracy has not improved for this many epochs; by default, train to the end.
-        divergence_factor: Stop as diverged when the training loss exceeds this multiple of log(classes), the loss of
-            uniform guessing.
+        evaluate_test: When the test set is evaluated: after every `epoch`, at the `end` with the saved weights, or
+            `never`. It is never used for selection. By default, after every epoch of known datasets, and at the end for
+            your own data.
+        patience: Stop when the metric on validation data has not improved for this many epochs; 0 trains to the end. By
+            default, training on a known dataset goes on to the end, and on your own data stops early.
+        divergence_factor: Stop as diverged when the training loss exceeds this multiple of the loss of a blind guess,
+            which is log(classes) for classification.
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses.
@@ -225,14 +267,17 @@ class TrainConfig:
     optim: OptimConfig = OptimConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     distill: DistillConfig = DistillConfig()
-    epochs: int = 10
-    batch_size: int = 100
+    epochs: Auto[int] = CHOSEN
+    batch_size: Auto[int] = CHOSEN
     seed: int = 0
     init: str | None = None
+    loss: Literal["squared", "huber", "absolute"] | None = None
+    class_weight: tuple[str, ...] = ()
+    metric: Auto[str] = CHOSEN
     label_smoothing: float = 0.0
     ema_half_life: float | None = renamed("average", None)
     evaluate_train: bool = False
-    evaluate_test: bool = True
+    evaluate_test: Auto[EvaluateTest] = formerly({True: "epoch", False: "never"}, CHOSEN)
     patience: int | None = None
     divergence_factor: float = renamed("explosion", 100.0)
     checkpoint_every: float = 60.0
@@ -248,19 +293,23 @@ class TrainConfig:
                 raise UserError(f"{name} must be a {kind.__name__}, such as {kind.__name__}(...); got {value!r}")
         if isinstance(self.init, os.PathLike):
             object.__setattr__(self, "init", os.fspath(self.init))
-        _require("epochs", self.epochs, self.epochs >= 1, "at least 1")
-        _require("batch_size", self.batch_size, self.batch_size >= 1, "at least 1")
+        if isinstance(self.evaluate_test, bool):  # before 0.4.0
+            object.__setattr__(self, "evaluate_test", "epoch" if self.evaluate_test else "never")
+        object.__setattr__(self, "class_weight", _as_weights(self.class_weight))
+        _require("epochs", self.epochs, self.epochs is None or self.epochs >= 1, "at least 1")
+        _require("batch_size", self.batch_size, self.batch_size is None or self.batch_size >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and less than 2 ** 63")
         _require("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "at least 0 and less than 1")
         half_life = self.ema_half_life
         _require("ema_half_life", half_life, half_life is None or 0 < half_life < math.inf, "more than 0 epochs")
         _require("divergence_factor", self.divergence_factor, self.divergence_factor > 1, "more than 1")
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
-        _require("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1")
+        _require("patience", self.patience, self.patience is None or self.patience >= 0, "0 or more")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
         hints = self.distill.hint_epochs
-        _require("distill.hint_epochs", hints, hints < self.epochs, f"fewer than all {self.epochs} epochs")
-        if hints and self.patience is not None:
+        fewer = self.epochs is None or hints < self.epochs
+        _require("distill.hint_epochs", hints, fewer, f"fewer than all {self.epochs} epochs")
+        if hints and self.patience:
             raise UserError(
                 "patience cannot be used with distill.hint_epochs: accuracy does not improve during the hint stage"
             )

@@ -9,7 +9,7 @@ from typing import Any
 from verydeep.config import dotted, to_dict
 from verydeep.data import KNOWN_NAMES
 from verydeep.errors import UserError
-from verydeep.training._config import TrainConfig
+from verydeep.training._config import CHOSEN_SETTINGS, TrainConfig
 from verydeep.training.run._run import Run, require_free_folder
 
 _SHOWN = 5  # differing settings in an error message
@@ -44,11 +44,13 @@ def run_to_continue(config: TrainConfig, path: Path, user_supplied: Collection[s
 def differing_settings(one: TrainConfig, other: TrainConfig) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configurations of the same training differ, by their dotted names.
 
-    Where it is trained (`device`, `threads`) and how paths are written do not matter.
+    Where it is trained (`device`, `threads`) and how paths are written do not matter, nor do settings that only one of
+    them gives and that are otherwise chosen for the data.
     """
     left, right = (dotted(to_dict(_comparable(config))) for config in (one, other))
-    names = dict.fromkeys((*left, *right))
-    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+    names = [name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name)]
+    both = {name: (left.get(name), right.get(name)) for name in names}
+    return {name: values for name, values in both.items() if name not in CHOSEN_SETTINGS or None not in values}
 
 
 def _comparable(config: TrainConfig) -> TrainConfig:

@@ -13,7 +13,7 @@ from verydeep import objectives
 from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, Split
 from verydeep.notebook import html_card
-from verydeep.objectives import Classification, Objective, Totals
+from verydeep.objectives import Classification, Objective, Totals, objective_for
 from verydeep.training.run._display import draw
 from verydeep.training.step._process_group import ProcessGroup
 
@@ -29,6 +29,7 @@ def evaluate(
     group: ProcessGroup | None = None,
     forward: Callable[[Tensor], Tensor] | None = None,
     objective: Objective | None = None,
+    observe: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Totals:
     """Measure a model in evaluation mode; the processes of a group share the work.
 
@@ -37,10 +38,11 @@ def evaluate(
         split: The samples, on any device; batches are moved to the model's.
         group: The processes that share the work; by default, only this one.
         forward: Computes the logits in place of the model itself (compiled, or in another precision).
-        objective: What is measured; by default, classification.
+        objective: What is measured; by default, the task of the split.
+        observe: Called with the outputs and targets of every batch that this process evaluates.
 
     Returns:
-        Totals, with `loss` and `accuracy`.
+        Totals, with `loss` and `score`, which is the accuracy, or R2 of a regression.
 
     Example:
         >>> from verydeep.data import load_dataset
@@ -54,16 +56,18 @@ def evaluate(
     if group is None:
         group = ProcessGroup(0, 1, next((p.device for p in model.parameters()), torch.device("cpu")))
     training = model.training
+    objective = objective or objective_for(split.task, split.y)
     model.eval()
     try:
         with torch.inference_mode():
             totals = objectives.evaluate_batches(
                 model if forward is None else forward,
                 _batches(_part_of(split, group)),
-                objective or Classification(),
+                objective,
                 device=group.device,
+                observe=observe,
             )
-            return Totals(group.sum(totals.values), len(split))
+            return Totals(group.sum(totals.values), len(split), objective)
     finally:
         model.train(training)
 
@@ -176,7 +180,21 @@ def _batches(split: Split) -> Iterator[tuple[Tensor, Tensor]]:
     return iter(Batches(split, _BATCH_SIZE, seed=0, shuffle=False).epoch(0))
 
 
+def gather_rows(rows: Tensor, count: int, group: ProcessGroup) -> Tensor:
+    """All rows of a split, from the part that each process measured."""
+    if group.size == 1:
+        return rows
+    everything = rows.new_zeros(count, *rows.shape[1:], device=group.device)
+    first, end = _part(count, group)
+    everything[first:end] = rows.to(group.device)
+    return group.sum(everything).cpu()
+
+
+def _part(count: int, group: ProcessGroup) -> tuple[int, int]:
+    return count * group.rank // group.size, count * (group.rank + 1) // group.size
+
+
 def _part_of(split: Split, group: ProcessGroup) -> Split:
     """The rows of a split that this process measures."""
-    first, end = (len(split) * number // group.size for number in (group.rank, group.rank + 1))
+    first, end = _part(len(split), group)
     return replace(split, x=split.x[first:end], y=split.y[first:end])

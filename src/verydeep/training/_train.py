@@ -1,6 +1,6 @@
 """Starting and resuming runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -15,18 +15,21 @@ from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.files import read_json
 from verydeep.lock import exclusive_lock
-from verydeep.models import Network, build, create_model, read_architecture
+from verydeep.models import Network, build, create_model, load_weights, read_architecture
+from verydeep.objectives import Metric, Objective
 from verydeep.training._config import TrainConfig
 from verydeep.training._continue import run_to_continue
+from verydeep.training._defaults import choose_settings, hold_out_validation
 from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
+from verydeep.training._objective import OwnMetrics, make_objective
 from verydeep.training._progress import TrainingProgress, choose_progress
 from verydeep.training._trainer import Trainer
 from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._environment import changed_environment
-from verydeep.training.run._metrics import RunSummary, best_epoch
+from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 from verydeep.training.run._run import Run, numbered_folder, require_free_folder, reserve_number
 from verydeep.training.run._run_data import data_changes, fingerprint, write_data_json
 from verydeep.training.run._state import Status
@@ -64,6 +67,8 @@ def train(
     dataset: Dataset | None = None,
     loaded: Dataset | None = None,
     made_from: Run | None = None,
+    objective: Objective | None = None,
+    metrics: Sequence[Metric] = (),
     root: str | Path | None = None,
     progress: TrainingProgress | bool | None = True,
 ) -> Run:
@@ -82,6 +87,8 @@ def train(
         dataset: Your own data, in place of `config.data`.
         loaded: The result of `load_dataset(config.data)`, so that several runs load it only once.
         made_from: The run that `model` was pruned from.
+        objective: Your own objective, in place of that of the data's task.
+        metrics: Metrics to compute on validation and test data after every epoch; `config.metric` may name one of them.
         root: Folder of the known datasets.
         progress: True shows a progress bar in a terminal and a text that updates itself in a notebook, and nothing
             elsewhere; False and None show only warnings. Your own display is a `TrainingProgress`.
@@ -109,19 +116,25 @@ def train(
     if resume and path is None:
         raise UserError("resume=True needs the run's folder: train(config, path, resume=True)")
     group = ProcessGroup.join(config.device)
-    user_supplied = [name for name, given in (("model", model), ("dataset", dataset)) if given is not None]
+    given = {"model": model, "dataset": dataset, "objective": objective, "metrics": metrics or None}
+    user_supplied = [name for name, value in given.items() if value is not None]
+    own = OwnMetrics(objective, tuple(metrics))
+    config = replace(config, data=hold_out_validation(config.data)) if dataset is None else config
     with _private_settings(config.threads, group.device):
         if resume and path is not None:
             run = Run(Path(path), config)
             found = _look_for(run, user_supplied, group)
+            if found is not _Found.NOTHING:
+                run = Run(run.path, replace(Run.load(run.path).config, device=config.device, threads=config.threads))
             if found is _Found.ENDED:
                 return run
             if found is _Found.UNFINISHED:
-                return _resume(run, model, loaded if dataset is None else dataset, group, root, progress)
+                return _resume(run, model, loaded if dataset is None else dataset, group, root, progress, own)
         number, initial = 0, None
         with group.raise_together():
             if dataset is None:
                 dataset = load_dataset(config.data, root) if loaded is None else loaded
+            config = choose_settings(config, dataset, "dataset" in user_supplied)
             model = make_model(config, dataset) if model is None else model
             if config.init is not None:
                 initial = load_initial_weights(model, config.init, dataset.classes)
@@ -129,8 +142,10 @@ def train(
                 number = reserve_number(config, dataset)
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
+        measure = (objective or make_objective(config, dataset)).measure
+        metadata |= {"measure": measure, "lower_is_better": [each.name for each in metrics if not each.higher_is_better]}
         start = _Start(metadata, initial)
-        return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), start)
+        return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 
 
 def resume(
@@ -139,6 +154,8 @@ def resume(
     epochs: int | None = None,
     model: nn.Module | None = None,
     dataset: Dataset | None = None,
+    objective: Objective | None = None,
+    metrics: Sequence[Metric] = (),
     root: str | Path | None = None,
     progress: TrainingProgress | bool | None = True,
     device: str | None = None,
@@ -159,6 +176,8 @@ def resume(
         epochs: The new total number of epochs, not less than the run has completed; by default, it is unchanged.
         model: The module that the run was started with, if it was given in Python.
         dataset: The dataset that the run was started with, if it was given in Python.
+        objective: The objective that the run was started with, if it was given in Python.
+        metrics: The metrics that the run was started with, if they were given in Python.
         root: Folder of the known datasets.
         progress: As in `train`.
         device: The device to continue on; by default, the one that the run was started on.
@@ -187,13 +206,15 @@ def resume(
     summary = run.summary
     if summary is not None and (epochs is None or epochs == summary.epochs):
         return Run(run.path, before)
-    for name, given in (("model", model), ("dataset", dataset)):
+    supplied = {"model": model, "dataset": dataset, "objective": objective, "metrics": metrics or None}
+    for name, given in supplied.items():
         if given is None and name in run.user_supplied and not (name == "model" and run.is_network):
-            raise UserError(f"{run.path} was trained with a {name} given in Python: call resume(path, {name}=...)")
+            what = name if name == "metrics" else f"{'an' if name == 'objective' else 'a'} {name}"
+            raise UserError(f"{run.path} was trained with {what} given in Python: call resume(path, {name}=...)")
     group = ProcessGroup.join(device or run.config.device)
     change = None if epochs is None else _NewTotal(before, ended=summary is not None)
     with _private_settings(threads or run.config.threads, group.device):
-        return _resume(run, model, dataset, group, root, progress, change)
+        return _resume(run, model, dataset, group, root, progress, OwnMetrics(objective, tuple(metrics)), change)
 
 
 class _Found(IntEnum):
@@ -220,6 +241,7 @@ def _resume(
     group: ProcessGroup,
     root: str | Path | None,
     progress: TrainingProgress | bool | None,
+    own: OwnMetrics,
     change: "_NewTotal | None" = None,
 ) -> Run:
     """Continue a run that has not ended, or whose number of epochs changes."""
@@ -230,13 +252,13 @@ def _resume(
         model = _remake_model(run, dataset) if model is None else model
         if run.config.init is not None and not has_checkpoint(run.path / "checkpoint"):
             _load_initial_weights_again(run, model, dataset)
-    return _fit(run, model, dataset, group, choose_progress(progress), change=change)
+    return _fit(run, model, dataset, group, choose_progress(progress), own, change=change)
 
 
 def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     """Create the network of a configuration for the data's samples and classes, initialised from the seed."""
     shape = tuple(dataset.train.x.shape[1:])
-    overrides: dict[str, Any] = {"classes": len(dataset.classes), "input_shape": shape} | config.model.overrides()
+    overrides: dict[str, Any] = {"classes": dataset.task.outputs, "input_shape": shape} | config.model.overrides()
     try:
         return seeded(config.seed, lambda: create_model(config.model.name, **overrides))
     except RuntimeError as error:
@@ -298,6 +320,7 @@ def _fit(
     dataset: Dataset,
     group: ProcessGroup,
     progress: TrainingProgress,
+    own: OwnMetrics,
     start: _Start | None = None,
     change: _NewTotal | None = None,
 ) -> Run:
@@ -309,6 +332,7 @@ def _fit(
         dataset: The data.
         group: The processes that train together.
         progress: What is shown.
+        own: The user's objective and metrics.
         start: The first files of a new run.
         change: A change of the number of epochs of a run that is resumed.
     """
@@ -322,7 +346,7 @@ def _fit(
                 stack.enter_context(exclusive_lock(run.path / "lock", busy, wait=False))
             if run.config.checkpoint_activations:
                 _checkpoint_activations(model)
-            trainer = Trainer(run, model.to(group.device), dataset, group, progress)
+            trainer = Trainer(run, model.to(group.device), dataset, group, progress, own)
             if start is not None and group.rank == 0:
                 write_data_json(run, dataset)
                 initial = start.initial
@@ -375,8 +399,23 @@ def _fit_locked(trainer: Trainer) -> None:
         run.log(status)
     if status == "interrupted":
         raise Interrupted(run)
+    tested = _test_at_end(trainer)
     if writes:
-        run.finish(_summary(trainer, status))
+        run.finish(_summary(trainer, status, tested))
+
+
+def _test_at_end(trainer: Trainer) -> dict[str, float]:
+    """Evaluate the saved weights on the test set once, if the configuration asks for it."""
+    model, saved = trainer.model, trainer.run.path / "model.safetensors"
+    if trainer.run.config.evaluate_test != "end" or not trainer.group.any_rank(saved.exists()):
+        return {}
+    trainer.group.barrier()
+    last = {name: value.clone() for name, value in model.state_dict().items()}
+    load_weights(model, saved)
+    try:
+        return trainer.evaluate("test", trainer.dataset.test)
+    finally:
+        model.load_state_dict(last)
 
 
 def _require_equal_start(trainer: Trainer) -> None:
@@ -423,12 +462,19 @@ def _checkpoint_activations(model: nn.Module) -> None:
     model.checkpoint_activations()
 
 
-def _summary(trainer: Trainer, status: Status) -> RunSummary:
+def _summary(trainer: Trainer, status: Status, tested: dict[str, float]) -> RunSummary:
     metrics = trainer.run.metrics
+    kept = metrics[:-1] if status == "diverged" else metrics
+    best = best_epoch(kept, trainer.run.selection)
+    last = metrics[-1] if metrics else None
+    if tested and best is not None:
+        best = EpochMetrics.from_dict(best.to_dict() | tested)
+    elif tested and last is not None:
+        last = EpochMetrics.from_dict(last.to_dict() | tested)
     return RunSummary(
         status,
         epochs=trainer.state.position.epoch,
-        last=metrics[-1] if metrics else None,
-        best=best_epoch(metrics[:-1] if status == "diverged" else metrics),
+        last=last,
+        best=best,
         parameters=sum(p.numel() for p in trainer.model.parameters()),
     )

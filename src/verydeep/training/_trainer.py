@@ -5,17 +5,18 @@ augmentation, dropout and the learning rate. So a run that was killed continues 
 """
 
 import math
-from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from verydeep.data import Batches, Dataset
+from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import Network
-from verydeep.objectives import Classification, loss_and_correct
+from verydeep.objectives import Totals
 from verydeep.training._config import TrainConfig
-from verydeep.training._evaluate import evaluate
+from verydeep.training._evaluate import evaluate, gather_rows
 from verydeep.training._interrupt import Interrupt
+from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_compute, select_by
 from verydeep.training._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
 from verydeep.training.run._metrics import EpochMetrics
@@ -41,14 +42,23 @@ class Trainer:
         dataset: The data.
         group: The processes that train together.
         progress: What is shown.
+        own: The user's objective and metrics.
     """
 
     def __init__(
-        self, run: Run, model: nn.Module, dataset: Dataset, group: ProcessGroup, progress: TrainingProgress
+        self,
+        run: Run,
+        model: nn.Module,
+        dataset: Dataset,
+        group: ProcessGroup,
+        progress: TrainingProgress,
+        own: OwnMetrics = OwnMetrics(),  # noqa: B008 - frozen
     ) -> None:
         _check_data(run.config, model, dataset)
         self.run, self.model, self.dataset, self.group, self.progress = run, model, dataset, group, progress
-        config, classes = run.config, len(dataset.classes)
+        config = run.config
+        self.objective = own.objective or make_objective(config, dataset)
+        self.metrics = metrics_to_compute(config, self.objective, dataset.task, own.metrics)
         self.batches = Batches(
             dataset.train,
             config.batch_size,
@@ -57,13 +67,13 @@ class Trainer:
             rank=group.rank,
             world_size=group.size,
         )
-        self.objective = Classification(config.label_smoothing)
         self.forward = make_forward(model, config, group.device)
-        self.loss = make_loss(config, self.objective, model, self.forward, classes, group)
+        self.loss = make_loss(config, self.objective, model, self.forward, dataset.task, group)
         self.optimiser = make_optimiser(model, config.optim, self.loss.extra)
         half_life = config.ema_half_life
         self.average = None if half_life is None else WeightAverage(model, half_life * len(self.batches))
-        self.state = RunState(run, model, self.optimiser, self.loss, self.average, group)
+        selection = select_by(config, self.metrics)
+        self.state = RunState(run, model, self.optimiser, self.loss, self.average, group, selection)
         self.gradients = FlatGradients(model, group)
 
     def fit(self, interrupt: Interrupt) -> Status:
@@ -102,7 +112,7 @@ class Trainer:
 
             self.gradients.zero()
             scale = 1 / self.batches.size(position.batch)  # from the sum over the batch to the mean
-            loss, correct = self.loss.backward(x.to(device), y.to(device), scale, position.epoch, fraction)
+            loss, sums = self.loss.backward(x.to(device), y.to(device), scale, position.epoch, fraction)
 
             last = position.batch + 1 == len(self.batches)
             sync = last or (position.batch + 1) % _SYNC_EVERY == 0
@@ -113,8 +123,7 @@ class Trainer:
             if self.average is not None:
                 self.average.update(position.epoch * len(self.batches) + position.batch)
 
-            result = loss_and_correct(loss, correct)
-            state.totals += result
+            state.totals += sums
             position.batch += 1
             if sync and self.group.any_rank(self._has_diverged(loss, len(y))):
                 position.diverged = True
@@ -123,33 +132,47 @@ class Trainer:
                 break
             if sync and not last:
                 state.save_if_due()
-            self.progress.step(position, result, len(y), self.optimiser.param_groups[0]["lr"])
+            self.progress.step(position, sums[:2], len(y), self.optimiser.param_groups[0]["lr"])
         return stop
 
     def measure(self) -> EpochMetrics:
         """The metrics of the epoch that was just trained."""
         config, state, position = self.run.config, self.state, self.state.position
         state.average_buffers()
-        loss, correct = state.sum_totals()
         seen = min(position.batch * config.batch_size, len(self.dataset.train))
-        measured: dict[str, Any] = {}
-        splits = {"train": config.evaluate_train, "valid": True, "test": config.evaluate_test}
+        trained = Totals(state.sum_totals(), seen, self.objective)
+        measured: dict[str, float] = {}
+        splits = {"train": config.evaluate_train, "valid": True, "test": config.evaluate_test == "epoch"}
         for name, wanted in splits.items():
             split = getattr(self.dataset, name)
             if wanted and split is not None and not position.diverged:
                 with averaged_weights(self.average):
-                    result = evaluate(self.model, split, self.group, self.forward, self.objective)
-                measured |= {f"{name}_loss": _finite_or_infinite(result.loss), f"{name}_accuracy": result.accuracy}
-                position.diverged |= not math.isfinite(result.loss)  # the epoch's last update can make it infinite
+                    measured |= self.evaluate(name, split)
+                position.diverged |= not math.isfinite(measured[f"{name}_loss"])  # the last update can make it infinite
         state.count_seconds()
-        return EpochMetrics(
-            epoch=position.epoch + 1,
-            lr=self.optimiser.param_groups[0]["lr"],
-            loss=_finite_or_infinite(loss / seen),
-            accuracy=correct / seen,
-            seconds=round(position.seconds, 3),
-            **measured,
+        return EpochMetrics.from_dict(
+            {
+                "epoch": position.epoch + 1,
+                "lr": self.optimiser.param_groups[0]["lr"],
+                "loss": _finite_or_infinite(trained.loss),
+                self.objective.measure: trained.score,
+                "seconds": round(position.seconds, 3),
+                **measured,
+            }
         )
+
+    def evaluate(self, name: str, split: Split) -> dict[str, float]:
+        """Loss, score and metrics of the present weights on a split, under their names in metrics.jsonl."""
+        outputs: list[Tensor] = []
+        wanted = self.metrics if name != "train" else ()
+        observe = (lambda batch, _y: outputs.append(batch.cpu())) if wanted else None
+        result = evaluate(self.model, split, self.group, self.forward, self.objective, observe)
+        measured = {f"{name}_loss": _finite_or_infinite(result.loss), f"{name}_{self.objective.measure}": result.score}
+        if wanted:
+            everything = gather_rows(torch.cat(outputs), len(split), self.group)
+            task = self.dataset.task
+            measured |= {f"{name}_{each.name}": each(everything, split.y, self.objective, task) for each in wanted}
+        return measured
 
     def _reset_optimiser(self) -> None:
         """Each stage starts with a fresh optimiser; at the start of the first one there is nothing to reset."""
@@ -158,9 +181,9 @@ class Trainer:
             self.loss.extra.zero_grad()
 
     def _has_diverged(self, loss: Tensor, samples: int) -> bool:
-        """Whether the last batch's loss is far above log(classes), that of uniform guessing, or not a number."""
+        """Whether the last batch's loss is far above that of a blind guess, or not a number."""
         mean = loss.item() / samples
-        return not mean < self.run.config.divergence_factor * math.log(max(len(self.dataset.classes), 2))
+        return not mean < self.run.config.divergence_factor * self.objective.guess_loss(self.dataset.task.outputs)
 
 
 def _finite_or_infinite(loss: float) -> float:
@@ -168,7 +191,7 @@ def _finite_or_infinite(loss: float) -> float:
 
 
 def _check_data(config: TrainConfig, model: nn.Module, dataset: Dataset) -> None:
-    if config.patience is not None and dataset.valid is None:
+    if config.patience and dataset.valid is None:
         raise UserError("patience needs validation data: set data.validation, for example to 0.1")
     if any(parameter.is_inference() for parameter in model.parameters()):
         raise UserError("the model was created inside torch.inference_mode() and cannot be trained; create it outside")

@@ -29,7 +29,7 @@ def check_options(config: DataConfig, known: bool, memory: InMemory | None = Non
     allowed = _OPTIONS["known" if known else _kind_of(config, memory)]
     defaults = {field.name: field.default for field in fields(config)}
     for name in sorted(set().union(*_OPTIONS.values()) - allowed):
-        if getattr(config, name) != defaults[name] and not (name == "validation" and config.validation == 0):
+        if getattr(config, name) != defaults[name] and not (name == "validation" and config.validation in (0, "auto")):
             raise UserError(f"{config.source}: data.{name} cannot be used with this kind of data; leave it out")
 
 

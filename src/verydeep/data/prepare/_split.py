@@ -13,6 +13,7 @@ from verydeep.errors import UserError
 PAPER_VALIDATION = {"mnist": 10_000, "fashion-mnist": 10_000, "cifar10": 10_000, "cifar100": 10_000}
 """Training samples held out while settings are chosen (MNIST 50k/10k, CIFAR 40k/10k); then all are trained on."""
 
+_SHARE, _FEWEST = 0.15, 20  # what "auto" holds out, and from how many training samples on
 _STREAMS = {"test": 0, "validation": 1}  # different random numbers for each
 
 
@@ -35,6 +36,10 @@ def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[s
         raise UserError(f"{config.source}: already has a test split; leave data.test out")
     if not config.validation:
         return splits
+    if config.validation == "auto":
+        if "valid" in splits or len(splits["train"].y) < _FEWEST:
+            return splits
+        return _with_held_out(splits, "validation", _SHARE, config.seed)
     if "valid" in splits:
         raise UserError(f"{config.source}: already has a validation split; leave data.validation out")
     return _with_held_out(splits, "validation", _validation_amount(config.validation, config.source), config.seed)

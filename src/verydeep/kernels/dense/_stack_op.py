@@ -5,7 +5,7 @@ the overhead of an operator, which costs as much as several layers.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -170,21 +170,37 @@ def run_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> 
     return _mlp(layers, activation, 0, parameters).forward(x)[0]
 
 
-@torch.no_grad()
-def backward_cross_entropy(
-    x: Tensor, y: Tensor, scale: float, layers: Tensor, activation: str, *parameters: Tensor
-) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """The sum of a batch's cross-entropies, the logits of `run_mlp`, and `scale` times the gradients of the sum.
+Gradient = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From the outputs of a network to the loss of a batch and its gradient by the outputs."""
 
-    The steps are those of torch's own loss and backward pass, so the bits are the same, but no graph is recorded.
+
+@torch.no_grad()
+def backward_mlp(
+    x: Tensor, gradient: Gradient, layers: Tensor, activation: str, *parameters: Tensor
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """The loss of a batch, the outputs of `run_mlp`, and the gradients of the loss by the parameters.
+
+    The steps are those of torch's own backward pass, so the bits are the same, but no graph of the network is recorded.
+
+    Args:
+        x: `(batch, input)`.
+        gradient: Computes the loss and its gradient by the outputs.
+        layers: As for `run_mlp`.
+        activation: As for `run_mlp`.
+        parameters: As for `run_mlp`.
     """
     mlp = _mlp(layers, activation, 1, parameters)
-    logits, kept = mlp.forward(x)
+    outputs, kept = mlp.forward(x)
+    loss, d_outputs = gradient(outputs)
+    return loss, outputs, mlp.backward(d_outputs, kept, torch.get_num_threads(), x)
+
+
+def cross_entropy_gradient(logits: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """The sum of a batch's cross-entropies and `scale` times its gradient, by the operations that autograd calls."""
     logs = logits.log_softmax(1)
     loss, weight = _aten.nll_loss_forward.default(logs, y, None, _SUM, _IGNORED)
     d_logs = _aten.nll_loss_backward.default(logs.new_tensor(scale), logs, y, None, _SUM, _IGNORED, weight)
-    d_logits = _aten._log_softmax_backward_data.default(d_logs, logs, 1, torch.float32)
-    return loss, logits, mlp.backward(d_logits, kept, torch.get_num_threads(), x)
+    return loss, _aten._log_softmax_backward_data.default(d_logs, logs, 1, torch.float32)
 
 
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:

@@ -36,10 +36,9 @@ class Position:
     Attributes:
         epoch: Epochs completed.
         batch: Batches of the current epoch completed.
-        loss: Sum of the training losses of the current epoch's samples.
-        correct: How many of these samples were classified correctly.
+        sums: What the objective adds up over the current epoch's samples: the losses, then their scores.
         seconds: Time spent training.
-        best: Best validation accuracy.
+        best: Best value of the metric by which epochs are selected, negative if lower is better; None before the first.
         best_epoch: Epochs completed when it was first reached.
         best_loss: The lowest validation loss among the epochs that reached it.
         diverged: Whether the loss has diverged, which ends training.
@@ -47,10 +46,9 @@ class Position:
 
     epoch: int = 0
     batch: int = 0
-    loss: float = 0.0
-    correct: int = 0
+    sums: tuple[float, ...] = ()
     seconds: float = 0.0
-    best: float = -1.0
+    best: float | None = None
     best_epoch: int = 0
     best_loss: float | None = None
     diverged: bool = False
@@ -140,7 +138,15 @@ def _read(path: Path, optimiser: str) -> tuple[Position, dict[str, Tensor]]:
     position = header.get("position")
     if header.get("checksum") != _checksum(tensors, position):
         raise UserError(f"{path} is damaged: its content does not match its checksum")
-    return from_dict(Position, position, str(path)), tensors
+    return from_dict(Position, _current_form(position), str(path)), tensors
+
+
+def _current_form(position: object) -> object:
+    """A position as this version writes it; before 0.4.0, only classes were predicted."""
+    if not isinstance(position, dict) or "correct" not in position:
+        return position
+    sums = [float(position.get("loss", 0.0)), float(position["correct"])]
+    return {key: value for key, value in position.items() if key not in ("loss", "correct")} | {"sums": sums}
 
 
 def _restore(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:

@@ -28,7 +28,8 @@ class EpochMetrics:
         test_loss: Mean loss on the test set; measured with `TrainConfig.evaluate_test`.
         test_accuracy: Accuracy on the test set.
         seconds: Training time from the beginning of the run.
-        extra: Further entries of the line, by name; verydeep itself writes none, and keeps those it finds.
+        extra: Further metrics, by name: of a regression `r2`, `valid_r2` and so on, and those of `train(metrics=...)`.
+            Entries that others added to the line are kept.
 
     Example:
         >>> from verydeep.training import EpochMetrics
@@ -55,10 +56,15 @@ class EpochMetrics:
         shown = (f"{name}={_shorten(value)}" for name, value in values if value is not None and value != {})
         return f"EpochMetrics({', '.join(shown)})"
 
+    def get(self, name: str) -> float | None:
+        """A metric by its name, such as `valid_accuracy` or `test_r2`; None if it was not measured."""
+        value = getattr(self, name) if name in _NUMBERS else self.extra.get(name)
+        return value if isinstance(value, int | float) else None
+
     def to_dict(self) -> dict[str, Any]:
-        """The line as it is stored: without what was not measured, and with None for an infinite loss."""
-        values = {name: getattr(self, name) for name in _NUMBERS}
-        return {name: _finite(value) for name, value in values.items() if value is not None} | dict(self.extra)
+        """The line as it is stored: without what was not measured, and with None for what is not a finite number."""
+        values = {name: getattr(self, name) for name in _NUMBERS} | dict(self.extra)
+        return {name: _finite(value) for name, value in values.items() if value is not None}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EpochMetrics":
@@ -80,7 +86,7 @@ class RunSummary:
         status: `finished`, `stopped early` (`TrainConfig.patience`), `diverged`, or `pruned` from another run.
         epochs: Epochs completed.
         last: The metrics of the last epoch.
-        best: The metrics of the epoch with the highest validation accuracy; None without validation data.
+        best: The metrics of the best epoch on validation data, by `TrainConfig.metric`; None without validation data.
         parameters: The number of parameters of the network.
 
     Example:
@@ -115,10 +121,30 @@ class RunSummary:
         return cls(status, epochs, last, best, parameters)
 
 
-def best_epoch(metrics: Sequence[EpochMetrics]) -> EpochMetrics | None:
-    """The epoch with the highest validation accuracy, ties broken by loss; None without validation data."""
-    lines = [line for line in metrics if line.valid_accuracy is not None]
-    return max(lines, key=lambda line: (line.valid_accuracy, -_or_infinite(line.valid_loss)), default=None)
+@dataclass(frozen=True)
+class Selection:
+    """By which metric on validation data the best epoch is selected; ties are broken by the loss.
+
+    Attributes:
+        metric: The name of the metric, such as `accuracy` or `loss`.
+        higher_is_better: Whether the highest value is the best.
+    """
+
+    metric: str = "accuracy"
+    higher_is_better: bool = True
+
+    def value(self, line: EpochMetrics) -> float | None:
+        """The metric of an epoch, negative if lower is better; None if it was not measured or is not a number."""
+        value = line.get(f"valid_{self.metric}")
+        if value is None or math.isnan(value):
+            return None
+        return value if self.higher_is_better else -value
+
+
+def best_epoch(metrics: Sequence[EpochMetrics], selection: Selection) -> EpochMetrics | None:
+    """The best epoch on validation data; None without validation data."""
+    lines = [(value, -_or_infinite(line.valid_loss), line) for line in metrics if (value := selection.value(line)) is not None]
+    return max(lines, key=lambda each: each[:2], default=(0.0, 0.0, None))[2]
 
 
 def _or_infinite(loss: float | None) -> float:
@@ -129,8 +155,8 @@ def _shorten(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(value: Any) -> Any:  # noqa: ANN401 - what others added may be of any type
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(name: str, value: object) -> Any:  # noqa: ANN401 - an int stays one, for the epoch

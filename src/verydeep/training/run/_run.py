@@ -25,7 +25,8 @@ from verydeep.files import cannot_write, make_folder, partial_files, read_json, 
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
-from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
+from verydeep.training.run._metrics import EpochMetrics, RunSummary, Selection, best_epoch
+from verydeep.words import LOWER_IS_BETTER
 
 if TYPE_CHECKING:  # a run's folder is listed without torch
     from matplotlib.figure import Figure
@@ -119,7 +120,7 @@ class Run:
         if saved.get("format") != FORMAT or "training" not in saved:
             file = path / "config.json"
             raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
-        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict), ("patience_from", int)):
+        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict), ("patience_from", int), ("measure", str), ("lower_is_better", list)):
             if saved.get(key) is not None and not isinstance(saved[key], kind):
                 raise UserError(f"{path / 'config.json'}: '{key}' has been edited; restore the original file")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
@@ -157,7 +158,19 @@ class Run:
             metrics = metrics[:-1]  # the weights of a diverged epoch are not saved
         elif summary is not None and summary.best is not None:
             return summary.best
-        return best_epoch(metrics) or (metrics[-1] if metrics else None)
+        return best_epoch(metrics, self.selection) or (metrics[-1] if metrics else None)
+
+    @property
+    def selection(self) -> Selection:
+        """By which metric on validation data its best epoch is selected."""
+        metric = self.config.metric or "accuracy"  # runs of earlier versions do not say
+        lower = self.metadata.get("lower_is_better") or ()
+        return Selection(metric, metric not in LOWER_IS_BETTER and metric not in lower)
+
+    @property
+    def measure(self) -> str:
+        """What the score of its predictions is called: `accuracy`, or `r2` of a regression."""
+        return str(self.metadata.get("measure") or "accuracy")
 
     @property
     def summary(self) -> RunSummary | None:

@@ -4,12 +4,12 @@ import time
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from verydeep.models import save_weights
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._checkpoint import load_checkpoint, save_checkpoint
-from verydeep.training.run._metrics import EpochMetrics
+from verydeep.training.run._metrics import EpochMetrics, Selection
 from verydeep.training.run._run import Run
 from verydeep.training.step._average import WeightAverage, averaged_weights
 from verydeep.training.step._loss import TrainingLoss
@@ -23,7 +23,7 @@ class RunState:
 
     Attributes:
         position: Where training stands.
-        totals: Loss and correct predictions of the current epoch, summed over this process's samples; float64, `(2,)`.
+        totals: What the objective adds up over this process's samples of the current epoch; float64, `(size,)`.
         problems: What is wrong with each checkpoint that had to be skipped.
         patience_from: The epoch from which patience counts, if the best one was before.
     """
@@ -36,13 +36,16 @@ class RunState:
         loss: TrainingLoss,
         average: WeightAverage | None,
         group: ProcessGroup,
+        selection: Selection,
     ) -> None:
+        self._selection = selection
         self._run, self._model, self._optimiser, self._average, self._group = run, model, optimiser, average, group
         self._extra_tensors = loss.tensors | ({} if average is None else average.tensors)
         self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, optimiser, self._extra_tensors)
         # Only one process starts from the sums of the checkpoint, because all processes are added up later.
-        before = [self.position.loss, self.position.correct] if group.rank == 0 else [0, 0]
-        self.totals = torch.tensor(before, dtype=torch.float64, device=group.device)
+        self.totals = torch.zeros(loss.objective.size, dtype=torch.float64, device=group.device)
+        if group.rank == 0 and self.position.sums:
+            self.totals += torch.tensor(self.position.sums, dtype=torch.float64, device=group.device)
         self.patience_from = run.patience_from
         self._counted = self._saved = time.perf_counter()
 
@@ -67,7 +70,7 @@ class RunState:
     def finish_epoch(self, metrics: EpochMetrics, has_validation: bool) -> None:
         """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
         position = self.position
-        position.epoch, position.batch, position.loss, position.correct = position.epoch + 1, 0, 0.0, 0
+        position.epoch, position.batch, position.sums = position.epoch + 1, 0, ()
         self.totals.zero_()
         best = not position.diverged and self._is_best(metrics)
         if self._group.rank == 0:
@@ -86,18 +89,16 @@ class RunState:
         """Write a checkpoint of what all processes have done."""
         self._group.broadcast_model(self._model)  # Muon's products are rounded differently on different machines
         self.average_buffers()
-        loss, correct = self.sum_totals()
-        self.position.loss, self.position.correct = loss, int(correct)
+        self.position.sums = tuple(self.sum_totals().tolist()) if self.position.batch else ()
         self.count_seconds()
         if self._group.rank == 0:
             folder = self._run.path / "checkpoint"
             save_checkpoint(folder, self._model, self._optimiser, self.position, self._extra_tensors)
         self._saved = time.perf_counter()
 
-    def sum_totals(self) -> tuple[float, float]:
-        """Loss and correct predictions of the current epoch, summed over the samples of all processes."""
-        loss, correct = self._group.sum(self.totals.clone()).tolist()
-        return loss, correct
+    def sum_totals(self) -> Tensor:
+        """What the objective adds up over the current epoch, summed over the samples of all processes."""
+        return self._group.sum(self.totals.clone())
 
     def average_buffers(self) -> None:
         """Average over the processes, each of which has seen its own samples, in the weights and in their average."""
@@ -113,14 +114,14 @@ class RunState:
         self._counted = now
 
     def _is_best(self, metrics: EpochMetrics) -> bool:
-        """Whether no earlier epoch was more accurate on validation data, or as accurate with a loss as low."""
-        position, accuracy, loss = self.position, metrics.valid_accuracy, metrics.valid_loss
-        if accuracy is None or loss is None:
+        """Whether no earlier epoch was better on validation data, or as good with a loss as low."""
+        position, value, loss = self.position, self._selection.value(metrics), metrics.valid_loss
+        if value is None or loss is None:
             return False
-        if accuracy > position.best:
-            position.best, position.best_epoch, position.best_loss = accuracy, position.epoch, loss
+        if position.best is None or value > position.best:
+            position.best, position.best_epoch, position.best_loss = value, position.epoch, loss
             return True
-        if accuracy == position.best and loss < (position.best_loss or 0.0):
+        if value == position.best and loss < (position.best_loss or 0.0):
             position.best_loss = loss
             return True
         return False

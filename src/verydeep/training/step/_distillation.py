@@ -59,8 +59,8 @@ class Distillation(TrainingLoss):
         if epoch < self.settings.hint_epochs:
             return self._hint_loss(x)
         logits = self.forward(x)
-        loss, correct = self.objective.training_loss(logits, y), self.objective.count_correct(logits, y)
-        return loss + self._weight(fraction) * self._soft_loss(x, logits), correct
+        loss = self.objective.training_loss(logits, y) + self._weight(fraction) * self._soft_loss(x, logits)
+        return loss, self.objective.sums(loss, logits, y)
 
     def _hint_loss(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The regressor's squared error on the hint, summed over the batch; no prediction is correct in this stage."""
@@ -73,7 +73,7 @@ class Distillation(TrainingLoss):
             with torch.no_grad():
                 hint = self.teacher.features(x, self.settings.hint or "")
         error = (guided.float() - hint.float()).square().flatten(1).mean(1).sum() / 2
-        return error, torch.zeros_like(error)
+        return error, torch.stack([error.detach().double(), error.new_zeros((), dtype=torch.float64)])
 
     def _weight(self, fraction: float) -> float:
         return self.settings.weight + (self.settings.final_weight - self.settings.weight) * fraction

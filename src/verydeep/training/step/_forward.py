@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor, nn
 
+from verydeep.data import Task
 from verydeep.errors import UserError
 from verydeep.training._config import TrainConfig
 
@@ -30,14 +31,20 @@ def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManage
     return nullcontext() if config.precision == "float32" else torch.autocast(device.type, torch.bfloat16)
 
 
-def with_checked_shape(forward: Forward, classes: int) -> Forward:
-    """The same function, but it refuses outputs that are not logits of at least `classes` classes."""
+def with_checked_shape(forward: Forward, task: Task) -> Forward:
+    """The same function, but it refuses outputs whose shape does not suit the task."""
+    classes = task.kind == "classification"
 
     def checked(x: Tensor) -> Tensor:
-        logits = forward(x)
-        if logits.dim() != 2 or logits.shape[1] < classes:
-            shape = tuple(logits.shape)
-            raise UserError(f"the module must return logits of shape (batch, {classes}), one per class; got {shape}")
-        return logits
+        outputs = forward(x)
+        enough = outputs.dim() == 2 and (outputs.shape[1] == task.outputs or (classes and outputs.shape[1] > task.outputs))
+        if not enough:
+            what = "logits" if task.kind != "regression" else "numbers"
+            noun = {"classification": "class", "regression": "target", "multilabel": "label"}[task.kind]
+            raise UserError(
+                f"the module must return {what} of shape (batch, {task.outputs}), one per {noun}; "
+                f"got {tuple(outputs.shape)}"
+            )
+        return outputs
 
     return checked

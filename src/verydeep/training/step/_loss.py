@@ -2,9 +2,10 @@
 
 from torch import Tensor, nn
 
+from verydeep.data import Task
 from verydeep.errors import UserError
 from verydeep.models import MLP
-from verydeep.objectives import Objective
+from verydeep.objectives import Classification, Objective
 from verydeep.training._config import TrainConfig
 from verydeep.training.step._forward import Forward, autocast, with_checked_shape
 from verydeep.training.step._process_group import ProcessGroup
@@ -24,7 +25,7 @@ class TrainingLoss:
         self.objective, self.forward = objective, forward
 
     def __call__(self, x: Tensor, y: Tensor, epoch: int, fraction: float) -> tuple[Tensor, Tensor]:
-        """The loss summed over a batch, and the number of correct predictions.
+        """The loss summed over a batch, and the sums of the objective.
 
         Args:
             x: Samples.
@@ -33,13 +34,14 @@ class TrainingLoss:
             fraction: The fraction of the current stage that is done.
         """
         outputs = self.forward(x)
-        return self.objective.training_loss(outputs, y), self.objective.count_correct(outputs, y)
+        loss = self.objective.training_loss(outputs, y)
+        return loss, self.objective.sums(loss, outputs, y)
 
     def backward(self, x: Tensor, y: Tensor, scale: float, epoch: int, fraction: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times the loss; otherwise like a call."""
-        loss, correct = self(x, y, epoch, fraction)
+        loss, sums = self(x, y, epoch, fraction)
         loss.backward(loss.new_tensor(scale))
-        return loss.detach(), correct
+        return loss.detach(), sums
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -49,19 +51,23 @@ class TrainingLoss:
 
 
 class FusedLoss(TrainingLoss):
-    """Cross-entropy of a fully connected network whose kernels compute a whole step: the same bits in less time."""
+    """The loss of a fully connected network whose kernels compute a whole step: the same bits in less time."""
 
     def __init__(self, objective: Objective, model: MLP) -> None:
         super().__init__(objective, model)
         self.model = model
+        self.is_plain = isinstance(objective, Classification) and objective.is_plain
 
     def backward(self, x: Tensor, y: Tensor, scale: float, _epoch: int, _fraction: float) -> tuple[Tensor, Tensor]:
-        loss, logits = self.model.backward_cross_entropy(x, y, scale)
-        return loss, self.objective.count_correct(logits, y)
+        if self.is_plain:
+            loss, outputs = self.model.backward_cross_entropy(x, y, scale)
+        else:
+            loss, outputs = self.model.backward_loss(x, lambda each: self.objective.training_loss(each, y), scale)
+        return loss, self.objective.sums(loss, outputs, y)
 
 
 def make_loss(
-    config: TrainConfig, objective: Objective, model: nn.Module, forward: Forward, classes: int, group: ProcessGroup
+    config: TrainConfig, objective: Objective, model: nn.Module, forward: Forward, task: Task, group: ProcessGroup
 ) -> TrainingLoss:
     """Choose the loss: distillation if there is a teacher, the fused step if the network has one.
 
@@ -70,21 +76,23 @@ def make_loss(
         objective: The task.
         model: The network.
         forward: The network as `make_forward` returns it.
-        classes: How many classes the data has.
+        task: What is predicted.
         group: The processes that train together.
     """
-    checked = with_checked_shape(forward, classes)
+    checked = with_checked_shape(forward, task)
     if config.distill.teacher is None:
         if config.distill.hint_epochs:
             raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
-        if type(model) is MLP and forward is model and model.classifier.out_features >= classes:
-            return TrainingLoss(objective, checked) if config.label_smoothing else FusedLoss(objective, model)
+        if type(model) is MLP and forward is model and model.classifier.out_features >= task.outputs:
+            return FusedLoss(objective, model)
         return TrainingLoss(objective, checked)
+    if task.kind != "classification":
+        raise UserError(f"a teacher is for classification, but this is a {task.kind} task; leave distill.teacher out")
     if group.size > 1:
         raise UserError("a teacher needs a single process; start the training without torchrun")
     from verydeep.training.step._distillation import Distillation, load_teacher
 
-    teacher = load_teacher(config, classes).to(group.device)
+    teacher = load_teacher(config, task.outputs).to(group.device)
     loss = Distillation(config, objective, checked, model, teacher, lambda: autocast(config, group.device))
     if loss.extra is not None:
         loss.extra.to(group.device)
