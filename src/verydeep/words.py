@@ -23,3 +23,14 @@ def score(measure: str, value: float, digits: int = 2) -> str:
 def named_score(measure: str, value: float, digits: int = 2) -> str:
     """A score with its name: accuracy 97.50%, R² 0.4512."""
     return f"{MEASURES.get(measure, measure.replace('_', ' '))} {score(measure, value, digits)}"
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether the highest value of a metric is the best, given its name, such as `valid_accuracy` or `train_loss`."""
+    return measure_of(metric) not in LOWER_IS_BETTER
+
+
+def measure_of(metric: str) -> str:
+    """A metric without the name of the split: `accuracy` for `valid_accuracy`."""
+    first, _, rest = metric.partition("_")
+    return rest if first in ("train", "valid", "test") else metric

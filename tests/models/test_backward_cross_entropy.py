@@ -174,7 +174,9 @@ def test_networks_that_were_changed_are_taken_as_they_are(change: Callable[[MLP]
     torch.testing.assert_close(model(batch()[0]), factor * plain)
 
 
-@pytest.mark.parametrize("loss_of", [lambda y: y.square().sum(), lambda y: F.huber_loss(y, y.detach().round(), reduction="sum")])
+@pytest.mark.parametrize(
+    "loss_of", [lambda y: y.square().sum(), lambda y: F.huber_loss(y, y.detach().round(), reduction="sum")]
+)
 def test_backward_of_any_loss_is_that_of_autograd(loss_of: Callable[[Tensor], Tensor], calls: list[int]) -> None:
     x, _, scale = batch()
     model, other = make(), make()

@@ -134,9 +134,7 @@ def _from_tables(splits: dict[str, UnpreparedSplit], task: Task, config: DataCon
 def _from_arrays(splits: dict[str, UnpreparedSplit], task: Task, config: DataConfig, lazily: bool) -> Dataset:
     arrays = {split: part.x for split, part in splits.items() if isinstance(part.x, Tensor)}
     preparation = fit_arrays(arrays["train"], config.preprocess, _FULL.get(config.source, 256.0))
-    ready = {
-        split: _array_split(x, splits[split].y, preparation, split, lazily, task) for split, x in arrays.items()
-    }
+    ready = {split: _array_split(x, splits[split].y, preparation, split, lazily, task) for split, x in arrays.items()}
     return _dataset(config, ready, task, preparation)
 
 
@@ -147,9 +145,7 @@ def _dataset(
     return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation, task)
 
 
-def _array_split(
-    x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool, task: Task
-) -> Split:
+def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool, task: Task) -> Split:
     """Prepare samples now, or, for memory-mapped ones, leave it to `Batches`."""
     preparation.check_shape(x, where)
     targets = ready_targets(task, y)

@@ -150,9 +150,7 @@ class MLP(Network):
         loss.backward(loss.new_tensor(scale))
         return loss.detach(), logits.detach()
 
-    def backward_loss(
-        self, x: Tensor, loss_of: Callable[[Tensor], Tensor], scale: float
-    ) -> tuple[Tensor, Tensor]:
+    def backward_loss(self, x: Tensor, loss_of: Callable[[Tensor], Tensor], scale: float) -> tuple[Tensor, Tensor]:
         """Backpropagate `scale` times any loss of the outputs for a batch.
 
         Returns:

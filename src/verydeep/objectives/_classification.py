@@ -41,9 +41,7 @@ class Classification(Objective):
 
     def training_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         weight = None if self.class_weight is None else self.class_weight.to(outputs.device)
-        return F.cross_entropy(
-            outputs.float(), y, weight=weight, reduction="sum", label_smoothing=self.label_smoothing
-        )
+        return F.cross_entropy(outputs.float(), y, weight=weight, reduction="sum", label_smoothing=self.label_smoothing)
 
     def answer(self, outputs: Tensor) -> Tensor:
         return outputs.argmax(1)

@@ -69,7 +69,9 @@ def find_metric(name: str, task: Task) -> Metric:
     """
     functions = _FUNCTIONS[task.kind]
     if name not in functions:
-        raise unknown(f"metric for {task.kind}", name, ("loss", "r2" if task.kind == "regression" else "accuracy", *functions))
+        raise unknown(
+            f"metric for {task.kind}", name, ("loss", "r2" if task.kind == "regression" else "accuracy", *functions)
+        )
     of: Literal["answers", "probabilities"] = "probabilities" if name in _OF_PROBABILITIES else "answers"
     return Metric(name, functions[name], name not in LOWER_IS_BETTER, of)
 

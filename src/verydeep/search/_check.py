@@ -1,25 +1,26 @@
 """Checks of a search before anything is trained."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.search._config import GROUP, SearchConfig
 from verydeep.studies import DatasetCache, ImpossibleError, check_limits, checked_config, draw, with_settings
-from verydeep.training import TrainConfig, make_model
+from verydeep.training import TrainConfig, complete_config, hold_out_validation, make_model
 
 
 def check_search(config: SearchConfig, root: Path | None = None) -> SearchConfig:
-    """Check that data and networks exist and fit together, before any process is started; fill in the metric.
+    """Check that data and networks exist and fit together, before any process is started; fill in what was not given.
 
-    The default metric depends on whether there is validation data, which may come with the data itself.
+    The metric and settings that are not given depend on the data.
 
     Args:
         config: The search.
         root: Folder of the known datasets.
 
     Returns:
-        The search with its metric.
+        The search with its metric and all settings.
 
     Raises:
         UserError: Something does not fit together; the message says what.
@@ -33,8 +34,11 @@ def check_search(config: SearchConfig, root: Path | None = None) -> SearchConfig
         >>> check_search(config).metric
         'valid_accuracy'
     """
-    first, dataset = _first_possible(config, DatasetCache(root))
-    config = config.with_metric(dataset.valid is not None)
+    data = DatasetCache(root)
+    config = replace(config, train=replace(config.train, data=hold_out_validation(config.train.data)))
+    first, dataset = _first_possible(config, data)
+    config = config.with_settings_for(dataset).with_metric(dataset.valid is not None)
+    first = complete_config(first, dataset)
     if config.metric.startswith("valid_") and dataset.valid is None:
         raise UserError(f"search.metric: {config.metric} needs validation data: set data.validation, such as 0.1")
     for name, domain in config.space.items():

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from verydeep.config import find_config, from_dict, read_settings, to_dict
 from verydeep.errors import UserError, unknown
@@ -21,12 +21,21 @@ from verydeep.studies import (
     with_current_names,
     with_first_choices,
 )
-from verydeep.training import TrainConfig
+from verydeep.training import TrainConfig, complete_config, is_paper_dataset
+from verydeep.words import higher_is_better, measure_of
+
+if TYPE_CHECKING:
+    from verydeep.data import Dataset
 
 Hint = Callable[[str], None]
 GROUP = "trials"  # the name of a search's group
 
-_METRICS = ("loss", "accuracy", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy")
+_MEASURES = ("loss", "accuracy", "r2")
+_ON_VALIDATION_DATA = ("balanced_accuracy", "f1", "roc_auc", "average_precision", "log_loss", "rmse", "mae")
+_METRICS = (
+    *(f"{split}{measure}" for split in ("", "train_", "valid_") for measure in _MEASURES),
+    *(f"valid_{measure}" for measure in _ON_VALIDATION_DATA),
+)
 
 
 @dataclass(frozen=True)
@@ -34,9 +43,9 @@ class Options:
     """How settings are searched: the `[search]` table of a file.
 
     Attributes:
-        metric: Metric by which trials are ranked, taken at their best epoch: a loss (lower is better) or an accuracy
-            (higher is better). The default is the validation accuracy or, without validation data, the training loss.
-            Metrics of the test set are refused.
+        metric: Metric by which trials are ranked, taken at their best epoch, such as `valid_accuracy`, `valid_loss` or
+            `valid_roc_auc`. The default is the metric that selects the best epoch of a training or, without validation
+            data, the training loss. Metrics of the test set are refused.
         sampler: `random` (as in the paper) or `tpe` (Optuna's sampler, which learns from earlier trials).
         seed: Seed for drawing settings.
         trials: The number of trials.
@@ -92,17 +101,30 @@ class SearchConfig:
         if self.options.metric:
             return self.options.metric
         data = self.train.data
-        return default_metric(self.train, data.validation is not None or data.valid_path is not None)
+        return default_metric(self.train, bool(data.validation) or data.valid_path is not None)
 
     def with_metric(self, validated: bool) -> "SearchConfig":
         """The same search with its metric filled in, given whether the data has validation samples."""
         metric = self.options.metric or default_metric(self.train, validated)
+        train, measure = self.train, measure_of(metric)
+        if measure in _ON_VALIDATION_DATA and train.metric != measure:
+            raise UserError(f"search.metric: {metric} is only computed if metric = '{measure}', not '{train.metric}'")
         return replace(self, options=replace(self.options, metric=metric))
+
+    def with_settings_for(self, dataset: "Dataset") -> "SearchConfig":
+        """The same search with every setting that was not given chosen for the data."""
+        measure = measure_of(self.options.metric)
+        train = self.train
+        if train.evaluate_test is None and not is_paper_dataset(train.data):
+            train = replace(train, evaluate_test="never")  # or one would choose among trials by looking at it
+        if train.metric is None and self.options.metric.startswith("valid_") and measure in _ON_VALIDATION_DATA:
+            train = replace(train, metric=measure)
+        return replace(self, train=complete_config(train, dataset))
 
     @property
     def maximise(self) -> bool:
         """Whether higher values of the metric are better."""
-        return self.metric.endswith("accuracy")
+        return higher_is_better(self.metric)
 
     @property
     def group(self) -> Group:

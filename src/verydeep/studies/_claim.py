@@ -182,7 +182,7 @@ def report_teacher(study: Study, claim: Claim, position: float) -> None:
 
 def report_epoch(study: Study, claim: Claim, metrics: EpochMetrics) -> bool:
     """Add an epoch to a training's curve; return whether successive halving ends the training here."""
-    value = getattr(metrics, study.metric)
+    value = metrics.get(study.metric)
     reported = study.worst if value is None or not math.isfinite(value) else value
     storage = study.store.storage
     with _lost_if_finished(claim):
@@ -212,15 +212,32 @@ def upload_run(study: Study, claim: Claim) -> None:
         study.artifacts.upload(study.store.storage, trial, study.run_path(claim.name))
 
 
-def finish_training(study: Study, claim: Claim, result: dict[str, Any], curve: list[EpochMetrics]) -> None:
-    """Record a training's result: from here on it is counted, once."""
+def finish_training(
+    study: Study,
+    claim: Claim,
+    result: dict[str, Any],
+    curve: list[EpochMetrics],
+    tested: EpochMetrics | None = None,
+) -> None:
+    """Record a training's result: from here on it is counted, once.
+
+    Args:
+        study: The study.
+        claim: The training.
+        result: How it ended.
+        curve: The metrics of its epochs.
+        tested: The metrics of its saved weights, which may have been tested at the end only.
+    """
     has_value = result["status"] not in ("diverged", "failed")
-    value = best_value([getattr(line, study.metric) for line in curve], study.maximise) if has_value else None
+    value = best_value([line.get(study.metric) for line in curve], study.maximise) if has_value else None
     state = TrialState.PRUNED if result["status"] in ("pruned", "paused") else TrialState.COMPLETE
+    storage = study.store.storage
     with _lost_if_finished(claim):
-        study.store.storage.set_trial_user_attr(claim.trial_id, "result", json.dumps(result))
+        if tested is not None and tested.epoch > 0 and tested != curve[tested.epoch - 1]:
+            storage.set_trial_user_attr(claim.trial_id, f"metrics:{tested.epoch}", json.dumps(tested.to_dict()))
+        storage.set_trial_user_attr(claim.trial_id, "result", json.dumps(result))
         values = [study.worst if value is None else value]
-        study.store.storage.set_trial_state_values(claim.trial_id, state, values)
+        storage.set_trial_state_values(claim.trial_id, state, values)
 
 
 def release_training(study: Study, claim: Claim, *, died: bool = False, problem: str = "") -> None:

@@ -191,7 +191,7 @@ def default_metric(config: TrainConfig, validated: bool) -> str:
         config: Their configuration.
         validated: Whether their data has validation samples.
     """
-    return "valid_accuracy" if validated else "train_loss" if config.evaluate_train else "loss"
+    return f"valid_{config.metric or 'accuracy'}" if validated else "train_loss" if config.evaluate_train else "loss"
 
 
 def group_of_former_study(search: str, trials: int, where: str) -> tuple[Group, str]:

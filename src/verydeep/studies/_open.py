@@ -26,6 +26,8 @@ from verydeep.studies._study import Study, upgrade_study
 from verydeep.studies.storage._journal import JournalStore
 from verydeep.studies.storage._postgres import PostgresStore, storage_errors
 from verydeep.studies.storage._store import HEARTBEAT, Store, quiet_optuna
+from verydeep.training import complete_config
+from verydeep.words import higher_is_better
 
 if TYPE_CHECKING:
     from optuna.artifacts._protocol import ArtifactStore
@@ -56,8 +58,8 @@ def start_study(
     Args:
         folder: Where the runs go; on a server, the study keeps the name that this folder has now.
         groups: What to train.
-        metric: The metric by which trainings are compared; by default, the validation accuracy or, without validation
-            data, the training loss.
+        metric: The metric by which trainings are compared; by default, the one that selects their best epoch or,
+            without validation data, the training loss.
         storage: A PostgreSQL server's address; by default, a journal file in the folder records the trainings.
         artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
         heartbeat: Seconds between the heartbeats that workers send to a server.
@@ -79,12 +81,13 @@ def start_study(
         Study('depths', 2 trainings in 2 groups, by loss)
     """
     folder = Path(folder)
+    groups = [replace(group, config=complete_config(group.config)) for group in groups]
     _refuse_other_folders(folder, groups)
     known = _read_study_json(folder)
     if known:
         _check_same_storage(folder, known, storage)
     first = groups[0].config
-    metric = metric or default_metric(first, first.data.validation is not None or first.data.valid_path is not None)
+    metric = metric or default_metric(first, bool(first.data.validation) or first.data.valid_path is not None)
     store = _open_store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
         name = _study_name(folder, known, store)
@@ -92,7 +95,7 @@ def start_study(
             raise UserError(
                 f"the storage already has a study '{name}'; join it with verydeep worker, or choose another folder"
             )
-        direction = StudyDirection.MAXIMIZE if metric.endswith("accuracy") else StudyDirection.MINIMIZE
+        direction = StudyDirection.MAXIMIZE if higher_is_better(metric) else StudyDirection.MINIMIZE
         created = optuna.create_study(study_name=name, storage=store.storage, direction=direction, load_if_exists=True)
         upgrade_study(created)
         if "metric" not in created.user_attrs:

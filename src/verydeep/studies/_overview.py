@@ -107,6 +107,12 @@ class Overview:
         """Its status; a worker that reports it is ahead of the records."""
         return "training" if record.name in self.steps else record.status
 
+    @property
+    def measure(self) -> str:
+        """What the score of predictions is called: `accuracy`, or `r2` if the trainings report that."""
+        lines = (record.curve[-1] for record in self.records if record.curve)
+        return "r2" if any(line.get("r2") is not None for line in lines) else "accuracy"
+
     def position(self, record: TrainingRecord) -> float:
         """The epochs that are done, with a fraction if it is trained on this machine."""
         step = self.steps.get(record.name)

@@ -27,10 +27,10 @@ _HEADERS = {
     "bar": "",
     "epoch": "epoch",
     "loss": "loss",
-    "train": "training\naccuracy",
+    "train": "training\n",  # and the measure
     "value": "best\n",  # and the metric
-    "valid": "validation\naccuracy",
-    "test": "test\naccuracy",
+    "valid": "validation\n",
+    "test": "test\n",
     "time": "time",
     "left": "left",
     "note": "settings",
@@ -120,18 +120,23 @@ class _Cells:
         return f"{loss:.4f}" if loss is not None and math.isfinite(loss) else ""
 
     def train(self, record: TrainingRecord) -> str:
-        step, line = self.overview.steps.get(record.name), _last_epoch(record)
-        measured = line.accuracy if line.train_accuracy is None else line.train_accuracy
-        return format_value(step.accuracy if measured is None and step is not None else measured, "accuracy")
+        step, line, measure = self.overview.steps.get(record.name), _last_epoch(record), self.overview.measure
+        whole = line.get(f"train_{measure}")
+        measured = line.get(measure) if whole is None else whole
+        return format_value(step.accuracy if measured is None and step is not None else measured, measure)
 
     def value(self, record: TrainingRecord) -> str:
         return format_value(record.value, self.overview.metric)
 
     def valid(self, record: TrainingRecord) -> str:
-        return format_value(_last_epoch(record).valid_accuracy, "accuracy")
+        return self._score("valid", record)
 
     def test(self, record: TrainingRecord) -> str:
-        return format_value(_last_epoch(record).test_accuracy, "accuracy")
+        return self._score("test", record)
+
+    def _score(self, split: str, record: TrainingRecord) -> str:
+        measure = self.overview.measure
+        return format_value(_last_epoch(record).get(f"{split}_{measure}"), measure)
 
     def time(self, record: TrainingRecord) -> str:
         seconds = self.overview.seconds(record)
@@ -153,12 +158,14 @@ def _headers(overview: Overview, cells: _Cells) -> dict[str, str]:
     """The columns that have something to show, with their headers."""
     headers, records, metric = dict(_HEADERS), overview.records, overview.metric
     headers["value"] += metric_label(metric).replace(" ", "\n")
+    for name in ("train", "valid", "test"):
+        headers[name] += metric_label(overview.measure)
     if not overview.has_settings:
         headers["note"] = "reason"
     if metric in ("loss", "train_loss"):
         del headers["value"]
     else:  # instead of the value of the last epoch
-        headers.pop(metric.removesuffix("_accuracy"), None)
+        headers.pop(metric.removesuffix(f"_{overview.measure}"), None)
     if not overview.has_several_hosts:
         del headers["host"]
     used = {name for name in headers if name in _ALWAYS or any(cells.text(name, record) for record in records)}

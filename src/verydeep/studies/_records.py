@@ -12,6 +12,7 @@ from verydeep.studies._sampling import decode_settings
 from verydeep.studies._schedule import Task, epochs_reported, reported_values
 from verydeep.studies._space import Settings
 from verydeep.training import EpochMetrics
+from verydeep.words import LOWER_IS_BETTER, measure_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +32,7 @@ class TrainingRecord:
         worker: The worker that trained it last.
         reason: Why it failed or waits.
         curve: The metrics of every epoch.
-        loss: If the value is an accuracy, the lowest loss among the epochs that reached it.
+        loss: If higher values are better, the lowest loss among the epochs that reached it.
         name: Its name in the study.
         group: The name of its group.
         goal: The epoch up to which it is to be trained.
@@ -93,7 +94,7 @@ def make_record(task: Task, metric: str, maximise: bool) -> TrainingRecord:
     else:
         status, reason = "training" if task.state == "running" else "waiting", task.reason or tried.problem
     result = tried.result or {}
-    values = [getattr(line, metric) for line in curve] if curve else _reported(latest)
+    values = [line.get(metric) for line in curve] if curve else _reported(latest)
     value = None if status in ("diverged", "failed") else best_value(values, maximise)
     return TrainingRecord(
         task.number,
@@ -154,7 +155,8 @@ def _environment(begun: list[FrozenTrial]) -> dict[str, Any]:
 
 
 def _loss_of_best(metric: str, value: float | None, curve: list[EpochMetrics]) -> float | None:
-    if not metric.endswith("accuracy") or value is None:
+    if measure_of(metric) in LOWER_IS_BETTER or value is None:
         return None
-    losses = [getattr(line, metric.replace("accuracy", "loss")) for line in curve if getattr(line, metric) == value]
+    name = metric.removesuffix(measure_of(metric)) + "loss"
+    losses = [line.get(name) for line in curve if line.get(metric) == value]
     return min((loss for loss in losses if loss is not None and math.isfinite(loss)), default=None)

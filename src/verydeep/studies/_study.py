@@ -19,7 +19,7 @@ from verydeep.studies._group import Group, group_from_json, group_of_former_stud
 from verydeep.studies._records import TrainingRecord, make_record
 from verydeep.studies._schedule import Attempts, Task, make_tasks
 from verydeep.studies.storage._store import Store, quiet_optuna
-from verydeep.words import plural
+from verydeep.words import higher_is_better, plural
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -75,7 +75,7 @@ class Study:
     @property
     def maximise(self) -> bool:
         """Whether higher values of the metric are better."""
-        return self.metric.endswith("accuracy")
+        return higher_is_better(self.metric)
 
     @property
     def worst(self) -> float:
@@ -195,7 +195,7 @@ class Study:
             of: The number of epochs that it was to be trained for; one that stopped before is not trained again until
                 it is to have more.
         """
-        values = [_or_worst(getattr(line, self.metric), self.worst) for line in metrics]
+        values = [_or_worst(line.get(self.metric), self.worst) for line in metrics]
         result = {"status": status, "epochs": len(metrics), "seconds": metrics[-1].seconds if metrics else 0.0}
         result |= {} if of is None else {"of": of}
         # In a single attribute, because a server takes a while for every row.

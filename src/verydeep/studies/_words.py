@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from verydeep.studies._space import Settings
+from verydeep.words import MEASURES, measure_of
 
 
 def metric_label(metric: str) -> str:
     """A metric in words: validation accuracy."""
-    return metric.replace("valid_", "validation_").replace("_", " ")
+    split = metric.removesuffix(measure_of(metric)).replace("valid_", "validation ").replace("_", " ")
+    return split + MEASURES.get(measure_of(metric), measure_of(metric).replace("_", " "))
 
 
 def format_value(value: float | None, metric: str) -> str:

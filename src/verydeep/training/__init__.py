@@ -19,6 +19,12 @@ if TYPE_CHECKING:
         read_config,
     )
     from verydeep.training._continue import differing_settings as differing_settings
+    from verydeep.training._defaults import (
+        choose_settings as choose_settings,
+        complete_config as complete_config,
+        hold_out_validation as hold_out_validation,
+        is_paper_dataset as is_paper_dataset,
+    )
     from verydeep.training._evaluate import Confusion, confusion, evaluate
     from verydeep.training._extend import check_new_total as check_new_total
     from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
@@ -46,7 +52,12 @@ if TYPE_CHECKING:
     from verydeep.training.run._display import DAMAGE as DAMAGE, describe_run as describe_run, draw as draw
     from verydeep.training.run._environment import child_environment as child_environment, environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
-    from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch as best_epoch
+    from verydeep.training.run._metrics import (
+        EpochMetrics,
+        RunSummary,
+        Selection as Selection,
+        best_epoch as best_epoch,
+    )
     from verydeep.training.run._remove import check_removable as check_removable, remove_run
     from verydeep.training.run._run import (
         Run,

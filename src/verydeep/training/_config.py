@@ -29,7 +29,15 @@ EvaluateTest = Literal["epoch", "end", "never"]
 CHOSEN: Any = None  # the value of such a setting until then
 CHOSEN_SETTINGS = frozenset(
     {
-        *("data.validation", "model.name", "model.depth", "model.width", "optim.name", "optim.lr", "optim.weight_decay"),
+        *(
+            "data.validation",
+            "model.name",
+            "model.depth",
+            "model.width",
+            "optim.name",
+            "optim.lr",
+            "optim.weight_decay",
+        ),
         *("schedule.name", "schedule.warmup", "epochs", "batch_size", "metric", "evaluate_test", "patience"),
     }
 )
@@ -323,7 +331,8 @@ def read_config(path: str | Path) -> TrainConfig:
             may take settings from another one: `extends = "other.toml"`.
 
     Returns:
-        The configuration; settings under a former name are accepted with a FutureWarning.
+        The configuration; settings under a former name are accepted with a FutureWarning. Settings that the file does
+        not give are filled in for the paper's datasets; for others, `train` chooses them for the data.
 
     Raises:
         UserError: The file cannot be read, or a setting is unknown or has a value that makes no sense.
@@ -339,8 +348,12 @@ def read_config(path: str | Path) -> TrainConfig:
     if isinstance(values.get("search"), dict):
         raise UserError(f"{path} has a [search] table: it is for a search (verydeep search), not a single training")
     try:
-        return from_dict(TrainConfig, values, str(file), partial(warnings.warn, category=FutureWarning, stacklevel=3))
+        hint = partial(warnings.warn, category=FutureWarning, stacklevel=3)
+        config = from_dict(TrainConfig, values, str(file), hint)
     except UserError as error:
         if str(error).startswith(str(file)):
             raise
         raise UserError(f"{file}: {error}") from error
+    from verydeep.training._defaults import is_paper_dataset, paper_settings
+
+    return paper_settings(config) if is_paper_dataset(config.data) else config

@@ -143,7 +143,10 @@ def train(
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
         measure = (objective or make_objective(config, dataset)).measure
-        metadata |= {"measure": measure, "lower_is_better": [each.name for each in metrics if not each.higher_is_better]}
+        metadata |= {
+            "measure": measure,
+            "lower_is_better": [each.name for each in metrics if not each.higher_is_better],
+        }
         start = _Start(metadata, initial)
         return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 

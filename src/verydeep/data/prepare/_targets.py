@@ -134,7 +134,9 @@ def _check_columns(split: RawSplit, names: tuple[str, ...]) -> None:
     if len(split.targets) != len(names):
         raise UserError(f"the data has {len(split.targets)} targets, the network predicts {list_names(names)}")
     if set(split.targets) != set(names):
-        raise UserError(f"the data has the targets {list_names(split.targets)}, the network predicts {list_names(names)}")
+        raise UserError(
+            f"the data has the targets {list_names(split.targets)}, the network predicts {list_names(names)}"
+        )
 
 
 def _check_complete(split: RawSplit) -> None:
@@ -175,7 +177,9 @@ def _class_numbers(split: RawSplit, classes: tuple[str, ...]) -> Tensor:
     for value in values:
         if _label(value) not in number:
             first = int(np.flatnonzero(labels == value)[0])
-            raise UserError(f"{split.where(first, column)}: class {_label(value)!r} does not occur in the training data")
+            raise UserError(
+                f"{split.where(first, column)}: class {_label(value)!r} does not occur in the training data"
+            )
     return torch.from_numpy(np.array([number[_label(value)] for value in values], dtype=np.int64)[index])
 
 

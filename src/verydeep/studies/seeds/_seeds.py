@@ -16,12 +16,14 @@ from verydeep.config import to_dict
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder, read_json, write_atomic
 from verydeep.notebook import html_card
+from verydeep.studies._words import metric_label
 from verydeep.training import (
     DAMAGE,
     SEEDS_FILE,
     SEEDS_FORMAT,
     EpochMetrics,
     Run,
+    Selection,
     TrainConfig,
     best_epoch,
     check_new_total,
@@ -32,7 +34,7 @@ from verydeep.training import (
     seed_folder,
     seed_runs,
 )
-from verydeep.words import plural
+from verydeep.words import higher_is_better, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from verydeep.studies._records import TrainingRecord
     from verydeep.studies._study import Study
 
-_MEASURES = ("test_accuracy", "valid_accuracy", "accuracy")
+_MEASURES = ("test_accuracy", "valid_accuracy", "accuracy", "test_r2", "valid_r2", "r2")
 _TRAINED = ("finished", "stopped early")
 
 
@@ -104,9 +106,7 @@ class Seeds(os.PathLike[str]):
             raise UserError(f"{self.path}: no epoch is complete yet, so there are no curves to draw")
         if metric is None:
             lines = [line for lines in curves.values() for line in lines]
-            metric = next(
-                name for name in (*_MEASURES, "loss") if any(getattr(line, name) is not None for line in lines)
-            )
+            metric = next(name for name in (*_MEASURES, "loss") if any(line.get(name) is not None for line in lines))
         return draw("plot_curves", curves, path, metric=metric, log=log, **options)
 
     def _curves(self) -> dict[str, list[EpochMetrics]]:
@@ -122,8 +122,8 @@ class Seeds(os.PathLike[str]):
             result = self.summary
             if result is None:
                 return f", {sum(run.summary is not None for run in self.runs.values())} finished"
-            what = (result["measure"] or "").replace("valid_", "validation ").replace("_", " ")
-            return f", best (mean ± std) {what} {result['text']} %" if result["runs"] else ", none with a result"
+            unit, what = _unit(result), metric_label(result["measure"] or "")
+            return f", best (mean ± std) {what} {result['text']}{unit}" if result["runs"] else ", none with a result"
         except DAMAGE as error:
             return f", damaged: {error}"
 
@@ -197,17 +197,18 @@ class Seeds(os.PathLike[str]):
     def finish(self, records: Sequence[TrainingRecord]) -> None:
         """Write summary.json: the result of each seed, and the best, mean and standard deviation."""
         trained = {record.number: record.curve for record in records if record.status in _TRAINED}
-        measured = {seed: best_epoch(curve) or curve[-1] for seed, curve in trained.items() if curve}
+        selection = Selection(self.config.metric or "accuracy", higher_is_better(self.config.metric or "accuracy"))
+        measured = {seed: best_epoch(curve, selection) or curve[-1] for seed, curve in trained.items() if curve}
         measure, values = None, dict[int, float]()
         for name in _MEASURES:
-            found = {seed: getattr(line, name) for seed, line in measured.items()}
+            found = {seed: line.get(name) for seed, line in measured.items()}
             values = {seed: value for seed, value in found.items() if value is not None}
             if values and len(values) == len(found):
                 measure = name
                 break
             values = {}
         seeds = [_describe_seed(record, values.get(record.number)) for record in records]
-        result = {"measure": measure, **statistics(list(values.values())), "seeds": seeds}
+        result = {"measure": measure, **statistics(list(values.values()), measure or ""), "seeds": seeds}
         write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
     def describe(self) -> str:
@@ -221,7 +222,7 @@ class Seeds(os.PathLike[str]):
             others += f" ({failed[0]['problem']}; resume {self.path} to try again)"
         if not result["runs"]:
             return f"no seed finished{others}; logs and runs are in {self.path}"
-        what = f"Best (mean ± std) {result['measure'].replace('_', ' ')}: {result['text']} %"
+        what = f"Best (mean ± std) {metric_label(result['measure'])}: {result['text']}{_unit(result)}"
         over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
         return f"{what}, {over}{others}; {self._place(result)}"
 
@@ -237,6 +238,10 @@ class Seeds(os.PathLike[str]):
         return f"{of} on other machines, everything else is in {self.path}"
 
 
+def _unit(result: dict[str, Any]) -> str:
+    return "" if (result["measure"] or "").endswith("r2") else " %"
+
+
 def _describe_seed(record: TrainingRecord, value: float | None) -> dict[str, Any]:
     """A seed's line of summary.json; one that no worker here can train has failed, until it is resumed."""
     status = "failed" if record.status == "waiting" else record.status
@@ -244,11 +249,12 @@ def _describe_seed(record: TrainingRecord, value: float | None) -> dict[str, Any
     return line | ({"problem": record.reason or "no worker trained it"} if status == "failed" else {})
 
 
-def statistics(values: list[float]) -> dict[str, Any]:
-    """Best, mean and sample standard deviation of accuracies; the text is in percent, as in the paper."""
+def statistics(values: list[float], measure: str = "accuracy") -> dict[str, Any]:
+    """Best, mean and sample standard deviation; the text of accuracies is in percent, as in the paper."""
     if not values:
         return {"runs": 0, "best": None, "mean": None, "std": None, "text": ""}
     best, middle, std = max(values), mean(values), stdev(values) if len(values) > 1 else None
-    spread = "" if std is None else f" ± {100 * std:.2f}"
-    text = f"{100 * best:.2f} ({100 * middle:.2f}{spread})"
+    factor, digits = (1, 4) if measure.endswith("r2") else (100, 2)
+    spread = "" if std is None else f" ± {factor * std:.{digits}f}"
+    text = f"{factor * best:.{digits}f} ({factor * middle:.{digits}f}{spread})"
     return {"runs": len(values), "best": best, "mean": middle, "std": std, "text": text}

@@ -26,6 +26,8 @@ from verydeep.studies.storage._store import HEARTBEAT
 from verydeep.training import (
     SEEDS_FILE,
     TrainConfig,
+    complete_config,
+    hold_out_validation,
     interruptible,
     load_initial_weights,
     make_model,
@@ -118,7 +120,9 @@ def train_seeds(
         raise UserError(f"jobs must be 0 or more, got {jobs}")
     config = replace(config, threads=config.threads or 1)
     # Report what is missing or does not fit together once, before any process starts.
+    config = replace(config, data=hold_out_validation(config.data))
     dataset = load_dataset(config.data, root)
+    config = complete_config(config, dataset)
     model = make_model(config, dataset)
     if config.init is not None:
         load_initial_weights(model, config.init, dataset.classes)

@@ -176,7 +176,8 @@ class _Worker:
                 result, curve = self._result(claim, _Events(self, claim, interrupt))
                 if result["status"] in ("finished", "stopped early"):
                     study.store.with_retry(lambda: self._upload(claim))
-            study.store.with_retry(lambda: finish_training(study, claim, result, curve))
+            tested = Run.load(result["run"]).measured if result["status"] in ("finished", "stopped early") else None
+            study.store.with_retry(lambda: finish_training(study, claim, result, curve, tested))
             self.problems_in_a_row = 0
             why = f" ({result['reason']})" if result.get("reason") else ""
             self.report(f"{claim.name}: {result['status']} after {plural(result['epochs'], 'epoch')}{why}")

@@ -143,7 +143,11 @@ class Selection:
 
 def best_epoch(metrics: Sequence[EpochMetrics], selection: Selection) -> EpochMetrics | None:
     """The best epoch on validation data; None without validation data."""
-    lines = [(value, -_or_infinite(line.valid_loss), line) for line in metrics if (value := selection.value(line)) is not None]
+    lines = [
+        (value, -_or_infinite(line.valid_loss), line)
+        for line in metrics
+        if (value := selection.value(line)) is not None
+    ]
     return max(lines, key=lambda each: each[:2], default=(0.0, 0.0, None))[2]
 
 

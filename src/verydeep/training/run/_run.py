@@ -120,7 +120,15 @@ class Run:
         if saved.get("format") != FORMAT or "training" not in saved:
             file = path / "config.json"
             raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
-        for key, kind in (("architecture", str), ("own", list), ("data", dict), ("size", dict), ("patience_from", int), ("measure", str), ("lower_is_better", list)):
+        for key, kind in (
+            ("architecture", str),
+            ("own", list),
+            ("data", dict),
+            ("size", dict),
+            ("patience_from", int),
+            ("measure", str),
+            ("lower_is_better", list),
+        ):
             if saved.get(key) is not None and not isinstance(saved[key], kind):
                 raise UserError(f"{path / 'config.json'}: '{key}' has been edited; restore the original file")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))

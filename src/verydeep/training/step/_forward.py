@@ -37,7 +37,9 @@ def with_checked_shape(forward: Forward, task: Task) -> Forward:
 
     def checked(x: Tensor) -> Tensor:
         outputs = forward(x)
-        enough = outputs.dim() == 2 and (outputs.shape[1] == task.outputs or (classes and outputs.shape[1] > task.outputs))
+        enough = outputs.dim() == 2 and (
+            outputs.shape[1] == task.outputs or (classes and outputs.shape[1] > task.outputs)
+        )
         if not enough:
             what = "logits" if task.kind != "regression" else "numbers"
             noun = {"classification": "class", "regression": "target", "multilabel": "label"}[task.kind]
