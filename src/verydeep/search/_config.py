@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from verydeep.config import find_config, from_dict, read_settings, to_dict
+from verydeep.data import KNOWN_NAMES
 from verydeep.errors import UserError, unknown
 from verydeep.studies import (
     Group,
@@ -21,7 +22,7 @@ from verydeep.studies import (
     with_current_names,
     with_first_choices,
 )
-from verydeep.training import TrainConfig, complete_config, is_paper_dataset
+from verydeep.training import TrainConfig, complete_config
 from verydeep.words import higher_is_better, measure_of
 
 if TYPE_CHECKING:
@@ -113,13 +114,16 @@ class SearchConfig:
 
     def with_settings_for(self, dataset: "Dataset") -> "SearchConfig":
         """The same search with every setting that was not given chosen for the data."""
-        measure = measure_of(self.options.metric)
-        train = self.train
-        if train.evaluate_test is None and not is_paper_dataset(train.data):
+        return replace(self, train=complete_config(self._common_settings(), dataset))
+
+    def _common_settings(self) -> TrainConfig:
+        """The settings of all trials; those that were not given follow the metric of the search."""
+        train, measure = self.train, measure_of(self.options.metric)
+        if train.evaluate_test is None and train.data.source not in KNOWN_NAMES:
             train = replace(train, evaluate_test="never")  # or one would choose among trials by looking at it
         if train.metric is None and self.options.metric.startswith("valid_") and measure in _ON_VALIDATION_DATA:
             train = replace(train, metric=measure)
-        return replace(self, train=complete_config(train, dataset))
+        return train
 
     @property
     def maximise(self) -> bool:
@@ -131,7 +135,7 @@ class SearchConfig:
         """The search as the group of a study."""
         options = self.options
         sampling = Sampling(self.space, options.trials, options.seed, options.sampler)
-        return Group(GROUP, self.train, sampling=sampling, halving=options.halving)
+        return Group(GROUP, self._common_settings(), sampling=sampling, halving=options.halving)
 
     @classmethod
     def from_group(cls, group: Group, metric: str) -> "SearchConfig":

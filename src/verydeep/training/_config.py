@@ -238,8 +238,8 @@ class TrainConfig:
         loss: The loss of a regression: `squared`, `huber` (squared for errors up to one standard deviation of the
             target, absolute beyond) or `absolute`. By default, squared.
         class_weight: `balanced` weights every class by the inverse of its frequency in the training loss, so that rare
-            ones count as much as frequent ones; a list such as `["spam=3", "ham=1"]`, in Python also a dictionary, gives
-            the weights. By default, all are 1.
+            ones count as much as frequent ones; a list such as `["spam=3", "ham=1"]` gives the weights. By default, all
+            are 1.
         metric: The metric on validation data by which the best epoch is selected and `patience` counts: `accuracy`,
             `loss`, `balanced_accuracy`, `f1`, `roc_auc`, `average_precision`, `log_loss`, `r2`, `rmse` or `mae`. By
             default, the accuracy of known datasets and the loss of your own data.
@@ -285,7 +285,7 @@ class TrainConfig:
     label_smoothing: float = 0.0
     ema_half_life: float | None = renamed("average", None)
     evaluate_train: bool = False
-    evaluate_test: Auto[EvaluateTest] = formerly({True: "epoch", False: "never"}, CHOSEN)
+    evaluate_test: Auto[EvaluateTest] = formerly({True: "epoch", False: "never"}, CHOSEN)  # noqa: RUF009
     patience: int | None = None
     divergence_factor: float = renamed("explosion", 100.0)
     checkpoint_every: float = 60.0

@@ -33,7 +33,6 @@ def choose_settings(config: TrainConfig, dataset: Dataset, user_supplied: bool =
         dataset: The data.
         user_supplied: Whether the data was given in Python, so that the configuration does not name it.
     """
-    known = config.data.source in KNOWN_NAMES and not user_supplied
     return paper_settings(config)
 
 
@@ -67,6 +66,5 @@ def paper_settings(config: TrainConfig) -> TrainConfig:
         optim=replace(config.optim, lr=config.optim.lr or 0.01),
         epochs=config.epochs or 10,
         batch_size=config.batch_size or 100,
-        metric=config.metric or "accuracy",
         evaluate_test=config.evaluate_test or "epoch",
     )

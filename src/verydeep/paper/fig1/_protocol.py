@@ -13,7 +13,7 @@ from verydeep.config import config_folder
 from verydeep.errors import unknown
 from verydeep.search import SearchConfig, read_search
 from verydeep.studies import Group, Sampling, Settings, Space, Stages, draw
-from verydeep.training import TrainConfig
+from verydeep.training import TrainConfig, complete_config
 
 DEPTHS = (10, 20, 50, 100)
 METRIC = "train_loss"  # decides who enters the next stage
@@ -65,7 +65,7 @@ class Protocol:
     def base(self, network: Fig1Network) -> TrainConfig:
         """The configuration that all settings of a network share."""
         shared = network.search.train
-        return replace(shared, data=replace(shared.data, source=self.data), epochs=self.epochs)
+        return complete_config(replace(shared, data=replace(shared.data, source=self.data), epochs=self.epochs))
 
     def group(self, network: Fig1Network) -> Group:
         """A network's trials, as the study trains them."""
