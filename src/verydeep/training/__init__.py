@@ -18,7 +18,10 @@ if TYPE_CHECKING:
         TrainConfig,
         read_config,
     )
-    from verydeep.training._continue import differing_settings as differing_settings
+    from verydeep.training._continue import (
+        chosen_settings as chosen_settings,
+        differing_settings as differing_settings,
+    )
     from verydeep.training._defaults import (
         choose_settings as choose_settings,
         complete_config as complete_config,

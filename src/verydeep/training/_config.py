@@ -27,21 +27,6 @@ else:
 
 EvaluateTest = Literal["epoch", "end", "never"]
 CHOSEN: Any = None  # the value of such a setting until then
-CHOSEN_SETTINGS = frozenset(
-    {
-        *(
-            "data.validation",
-            "model.name",
-            "model.depth",
-            "model.width",
-            "optim.name",
-            "optim.lr",
-            "optim.weight_decay",
-        ),
-        *("schedule.name", "schedule.warmup", "epochs", "batch_size", "metric", "evaluate_test", "patience"),
-    }
-)
-"""The settings that are chosen for the data unless they are given."""
 
 
 def _require(name: str, value: object, holds: bool, what: str) -> None:
@@ -238,8 +223,8 @@ class TrainConfig:
         loss: The loss of a regression: `squared`, `huber` (squared for errors up to one standard deviation of the
             target, absolute beyond) or `absolute`. By default, squared.
         class_weight: `balanced` weights every class by the inverse of its frequency in the training loss, so that rare
-            ones count as much as frequent ones; a list such as `["spam=3", "ham=1"]` gives the weights. By default, all
-            are 1.
+            ones count as much as frequent ones; a list of names with weights, such as spam=3, gives the weights. By
+            default, all are 1.
         metric: The metric on validation data by which the best epoch is selected and `patience` counts: `accuracy`,
             `loss`, `balanced_accuracy`, `f1`, `roc_auc`, `average_precision`, `log_loss`, `r2`, `rmse` or `mae`. By
             default, the accuracy of known datasets and the loss of your own data.

@@ -9,7 +9,7 @@ from typing import Any
 from verydeep.config import dotted, to_dict
 from verydeep.data import KNOWN_NAMES
 from verydeep.errors import UserError
-from verydeep.training._config import CHOSEN_SETTINGS, TrainConfig
+from verydeep.training._config import TrainConfig
 from verydeep.training.run._run import Run, require_free_folder
 
 _SHOWN = 5  # differing settings in an error message
@@ -33,7 +33,7 @@ def run_to_continue(config: TrainConfig, path: Path, user_supplied: Collection[s
     run = Run.load(path)
     if run.summary is not None and run.summary.status not in _TRAINED:
         raise UserError(f"{path} was {run.summary.status} from another run, not trained; choose another folder")
-    different = differing_settings(run.config, config)
+    different = differing_settings(run.config, config, run.metadata.get("chosen") or ())
     before, now = set(run.user_supplied), set(user_supplied)
     different |= {name: (_origin(name in before), _origin(name in now)) for name in sorted(before ^ now)}
     if different:
@@ -41,16 +41,28 @@ def run_to_continue(config: TrainConfig, path: Path, user_supplied: Collection[s
     return run
 
 
-def differing_settings(one: TrainConfig, other: TrainConfig) -> dict[str, tuple[Any, Any]]:
+def differing_settings(
+    one: TrainConfig, other: TrainConfig, chosen: Collection[str] = ()
+) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configurations of the same training differ, by their dotted names.
 
-    Where it is trained (`device`, `threads`) and how paths are written do not matter, nor do settings that only one of
-    them gives and that are otherwise chosen for the data.
+    Where it is trained (`device`, `threads`) and how paths are written do not matter.
+
+    Args:
+        one: The configuration of a training that was started.
+        other: The configuration that is given now.
+        chosen: The settings that were chosen for the data when it was started; they need not be given now.
     """
     left, right = (dotted(to_dict(_comparable(config))) for config in (one, other))
     names = [name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name)]
-    both = {name: (left.get(name), right.get(name)) for name in names}
-    return {name: values for name, values in both.items() if name not in CHOSEN_SETTINGS or None not in values}
+    different = {name: (left.get(name), right.get(name)) for name in names}
+    return {name: both for name, both in different.items() if name not in chosen or both[1] is not None}
+
+
+def chosen_settings(given: TrainConfig, completed: TrainConfig) -> list[str]:
+    """The settings that were chosen for the data, by their dotted names."""
+    before, after = dotted(to_dict(given)), dotted(to_dict(completed))
+    return sorted(name for name, value in after.items() if before.get(name) is None and value is not None)
 
 
 def _comparable(config: TrainConfig) -> TrainConfig:

@@ -18,7 +18,7 @@ from verydeep.lock import exclusive_lock
 from verydeep.models import Network, build, create_model, load_weights, read_architecture
 from verydeep.objectives import Metric, Objective
 from verydeep.training._config import TrainConfig
-from verydeep.training._continue import run_to_continue
+from verydeep.training._continue import chosen_settings, run_to_continue
 from verydeep.training._defaults import choose_settings, hold_out_validation
 from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
@@ -119,6 +119,7 @@ def train(
     given = {"model": model, "dataset": dataset, "objective": objective, "metrics": metrics or None}
     user_supplied = [name for name, value in given.items() if value is not None]
     own = OwnMetrics(objective, tuple(metrics))
+    given_config = config
     config = replace(config, data=hold_out_validation(config.data)) if dataset is None else config
     with _private_settings(config.threads, group.device):
         if resume and path is not None:
@@ -143,10 +144,8 @@ def train(
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
         measure = (objective or make_objective(config, dataset)).measure
-        metadata |= {
-            "measure": measure,
-            "lower_is_better": [each.name for each in metrics if not each.higher_is_better],
-        }
+        lower = [each.name for each in metrics if not each.higher_is_better]
+        metadata |= {"measure": measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
         start = _Start(metadata, initial)
         return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 
@@ -262,12 +261,13 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     """Create the network of a configuration for the data's samples and classes, initialised from the seed."""
     shape = tuple(dataset.train.x.shape[1:])
     overrides: dict[str, Any] = {"classes": dataset.task.outputs, "input_shape": shape} | config.model.overrides()
+    name = config.model.name or "highway-mlp"
     try:
-        return seeded(config.seed, lambda: create_model(config.model.name, **overrides))
+        return seeded(config.seed, lambda: create_model(name, **overrides))
     except RuntimeError as error:
         if "memory" not in str(error):
             raise
-        raise UserError(f"not enough memory for this {config.model.name}: {str(error).splitlines()[0]}") from error
+        raise UserError(f"not enough memory for this {name}: {str(error).splitlines()[0]}") from error
 
 
 @contextmanager

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 _OF_SEEDS = ("jobs", "storage", "artifacts", "heartbeat")
+_LISTS = {"data.target", "data.ignore", "data.categorical", "class_weight"}
 _DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
 _ACCURACIES = {
     "accuracy": "training accuracy", "train_accuracy": "training accuracy",
@@ -196,7 +197,7 @@ def what_is_trained(options: TrainOptions) -> str:
 def _read_data(options: TrainOptions) -> Dataset | None:
     """Read the data, saying so; processes that torchrun started read it together, in `train`."""
     from verydeep.data import load_dataset
-    from verydeep.training import ProcessGroup, world_size
+    from verydeep.training import ProcessGroup, hold_out_validation, world_size
 
     if world_size() > 1:
         return None
@@ -204,7 +205,7 @@ def _read_data(options: TrainOptions) -> Dataset | None:
     ProcessGroup.join(settings.device)  # a device that is missing is noticed before the data is read
     with status(f"reading {settings.data.source}", options.quiet):
         try:
-            return load_dataset(settings.data, options.root)
+            return load_dataset(hold_out_validation(settings.data), options.root)
         except UserError as error:
             raise UserError(str(error).replace("Set data.target to", "Add --target with")) from error
 
@@ -246,7 +247,7 @@ def _require_same_seeds(options: TrainOptions) -> None:
     assert options.folder is not None
     assert options.seeds is not None
     existing = Seeds.load(options.folder)
-    different = list(differing_settings(existing.config, options.settings))
+    different = list(differing_settings(existing.config, options.settings, existing.chosen))
     if existing.seeds != tuple(range(options.settings.seed, options.settings.seed + options.seeds)):
         different.append("seeds")
     if different:
@@ -262,7 +263,7 @@ def parse(arguments: list[str]) -> TrainOptions | ResumeOptions:
         return read_options(TrainOptions, "train", arguments)
     if "resume" in given:
         return _resume_options(given, settings)
-    if not {"what", "data.source"} & given.keys() and {"data.ignore", "data.categorical"} & given.keys():
+    if not {"what", "data.source"} & given.keys() and _LISTS & given.keys():
         last = arguments[-1]  # --ignore id date wine.csv: the list has taken the file
         if Path(last).exists():
             return parse([last, *arguments[:-1]])

@@ -26,7 +26,7 @@ def split_off_target(table: Table, config: DataConfig) -> RawSplit:
 
 def find_targets(table: Table, wanted: tuple[str, ...]) -> tuple[str, ...]:
     """The names of the target columns: those that were given, or the only one with a usual name."""
-    if ",".join(wanted) in table.columns:  # a single name with commas
+    if wanted and ",".join(wanted) in table.columns:  # a single name with commas
         return (",".join(wanted),)
     for name in wanted:
         table.check_has(name, "data.target")

@@ -128,13 +128,25 @@ class Seeds(os.PathLike[str]):
             return f", damaged: {error}"
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...]) -> Seeds:
-        """Create the folder, which must be new or empty."""
+    def create(cls, path: Path, config: TrainConfig, seeds: tuple[int, ...], chosen: Sequence[str] = ()) -> Seeds:
+        """Create the folder, which must be new or empty.
+
+        Args:
+            path: The folder.
+            config: The configuration that the seeds share.
+            seeds: The seeds.
+            chosen: Which of its settings were not given but chosen for the data.
+        """
         require_free_folder(path)
         make_folder(path)
         created = cls(path, config, seeds)
-        created._write()
+        created._write(chosen)
         return created
+
+    @property
+    def chosen(self) -> list[str]:
+        """The settings that were not given but chosen for the data."""
+        return list(read_json(self.path / SEEDS_FILE).get("chosen") or ())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, storage: str | None = None) -> Seeds:
@@ -188,10 +200,15 @@ class Seeds(os.PathLike[str]):
             (self.path / "summary.json").unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self.path / "summary.json", error) from error
-        self._write()
+        self._write(self.chosen)
 
-    def _write(self) -> None:
-        saved = {"format": SEEDS_FORMAT, "seeds": list(self.seeds), "training": to_dict(self.config)}
+    def _write(self, chosen: Sequence[str]) -> None:
+        saved = {
+            "format": SEEDS_FORMAT,
+            "seeds": list(self.seeds),
+            "training": to_dict(self.config),
+            "chosen": list(chosen),
+        }
         write_atomic(self.path / SEEDS_FILE, json.dumps(saved, indent=1) + "\n")
 
     def finish(self, records: Sequence[TrainingRecord]) -> None:

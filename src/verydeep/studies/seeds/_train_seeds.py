@@ -26,6 +26,7 @@ from verydeep.studies.storage._store import HEARTBEAT
 from verydeep.training import (
     SEEDS_FILE,
     TrainConfig,
+    chosen_settings,
     complete_config,
     hold_out_validation,
     interruptible,
@@ -118,7 +119,7 @@ def train_seeds(
         raise UserError("every seed already has its own process; train several seeds without torchrun")
     if jobs is not None and jobs < 0:
         raise UserError(f"jobs must be 0 or more, got {jobs}")
-    config = replace(config, threads=config.threads or 1)
+    given, config = config, replace(config, threads=config.threads or 1)
     # Report what is missing or does not fit together once, before any process starts.
     config = replace(config, data=hold_out_validation(config.data))
     dataset = load_dataset(config.data, root)
@@ -128,7 +129,8 @@ def train_seeds(
         load_initial_weights(model, config.init, dataset.classes)
     folder = numbered_folder(config, dataset, reserve_number(config, dataset)) if path is None else Path(path)
     del dataset
-    seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)))
+    chosen = chosen_settings(given, config)
+    seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)), chosen)
     with _lock(seeds):
         try:
             seeds.study = start_study(

@@ -128,6 +128,7 @@ class Run:
             ("patience_from", int),
             ("measure", str),
             ("lower_is_better", list),
+            ("chosen", list),
         ):
             if saved.get(key) is not None and not isinstance(saved[key], kind):
                 raise UserError(f"{path / 'config.json'}: '{key}' has been edited; restore the original file")
