@@ -15,9 +15,9 @@ import numpy as np
 from verydeep.data._config import DataConfig
 from verydeep.data.own._array_files import as_raw_split, as_samples, check_targets
 from verydeep.data.own._raw_split import RawSplit
-from verydeep.data.own._table import Table
-from verydeep.data.own._table_files import parse_cell
+from verydeep.data.own._table import Column, Table
 from verydeep.data.own._target import split_off_target
+from verydeep.data.own._text_column import TextColumn
 from verydeep.errors import UserError, list_names
 
 _NUMBER = numbers.Real | Decimal
@@ -69,8 +69,10 @@ def table_of(frame: Any) -> Table:  # noqa: ANN401 - of pandas or polars
     return Table("DataFrame", columns, np.arange(len(frame)))
 
 
-def _column(series: Any, name: str) -> np.ndarray | UserError:  # noqa: ANN401
+def _column(series: Any, name: str) -> Column | UserError:  # noqa: ANN401
     cells = np.asarray(series.to_numpy())
+    if cells.dtype.kind == "M":
+        return cells.astype("datetime64[us]")
     if cells.dtype.kind in "buif":
         return cells.astype(np.float64)
     if cells.dtype.kind not in "OUT":
@@ -82,7 +84,7 @@ def _column(series: Any, name: str) -> np.ndarray | UserError:  # noqa: ANN401
     wrong = next((value for value in present if not isinstance(value, str | _NUMBER)), None)
     if wrong is not None:
         return _unsupported(name, type(wrong).__name__)
-    return np.array([None if value is None else parse_cell(str(value)) for value in values], dtype=object)
+    return TextColumn.of([None if value is None else str(value) for value in values])
 
 
 def _unsupported(name: str, kind: object) -> UserError:
