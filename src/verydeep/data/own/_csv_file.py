@@ -21,7 +21,8 @@ from verydeep.data.own._text_column import TextColumn
 from verydeep.data.own._written import plain_numbers
 from verydeep.errors import UserError
 
-_CELLS = 1_000_000  # read at once: some 60 MB as Python's strings
+_CELLS = 10_000  # converted at once: their strings stay in the cache
+_LEAST_ROWS = 64  # for tables with very many columns
 
 _OTHER_DELIMITERS = {";": "';'", "\t": r"'\t'", "|": "'|'", ",": "','"}
 
@@ -47,7 +48,7 @@ def iterate_csv(source: Path | BinaryIO, options: TableOptions, rows: int | None
             else:
                 if done:
                     return
-        limit = max(1, _CELLS // len(names))
+        limit = max(_LEAST_ROWS, _CELLS // len(names))
         yield from _tables(records, names, options, limit if rows is None else min(rows, limit), done)
 
 
@@ -169,7 +170,7 @@ def column_of(cells: Sequence[str], decimal: str, keep_text: bool) -> Column:
     """A column as numbers if all its cells are numbers or missing, else as text."""
     if not keep_text and decimal == ".":
         numbers = plain_numbers(cells)
-        if numbers is not None and np.isfinite(numbers).all() and "".join(cells).isascii():
+        if numbers is not None and np.isfinite(numbers).all():
             return numbers
     text = TextColumn.of(cells, decimal)
     return text if keep_text else text.numbers_if_possible()

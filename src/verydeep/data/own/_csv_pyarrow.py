@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from verydeep.data.own._progress import report_progress
 from verydeep.data.own._table import Column, Table
 from verydeep.data.own._table_options import TableOptions
 from verydeep.data.own._text_column import TextColumn
-from verydeep.data.own._written import MISSING
+from verydeep.data.own._written import MISSING, parse_number
 
-_BLOCK = 2**24  # bytes parsed at once
+_BLOCK = 2**22  # bytes parsed at once
 _NULLS = sorted({"".join(letters) for word in MISSING for letters in product(*((c, c.upper()) for c in word))})
 
 
@@ -86,6 +85,9 @@ def _numbers(cells: Any) -> np.ndarray | None:  # noqa: ANN401
     import pyarrow as pa
     from pyarrow import compute
 
+    first = cells.drop_null().slice(0, 1).to_pylist()
+    if first and parse_number(first[0]) is None:  # a cast that fails is slow: it describes every error
+        return None
     try:
         numbers = cells.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -104,31 +106,34 @@ def _is_plain(path: Path, delimiter: str) -> bool:
     There must be no blank lines between rows, which pyarrow does not count, and quotes only around whole cells, or
     doubled inside them.
     """
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        end = len(data)
-        while end and data[end - 1] in b"\r\n":
-            end -= 1
-        if not delimiter.isascii() or any(data.find(blank, 0, end) >= 0 for blank in (b"\n\n", b"\n\r", b"\r\r")):
-            return False
-        return data.find(b'"') < 0 or _quotes_whole_cells(data, ord(delimiter))
+    if not delimiter.isascii():
+        return False
+    text = np.memmap(path, dtype=np.uint8, mode="r")
+    blocks = [(start, text[start : start + _BLOCK + 1]) for start in range(0, len(text), _BLOCK)]  # overlap by a byte
+    end = len(text)
+    while end and text[end - 1] in b"\r\n":
+        end -= 1
+    if any(_has_blank_line(block[: max(0, end - start)]) for start, block in blocks):
+        return False
+    quotes = [start + np.flatnonzero(block[:_BLOCK] == ord('"')) for start, block in blocks]
+    return _quotes_whole_cells(text, np.concatenate(quotes), ord(delimiter))
 
 
-def _quotes_whole_cells(data: mmap, delimiter: int) -> bool:
+def _has_blank_line(text: np.ndarray) -> bool:
+    newline, carriage = text == ord("\n"), text == ord("\r")
+    after_newline = newline[:-1] & (newline[1:] | carriage[1:])
+    return bool((after_newline | (carriage[:-1] & carriage[1:])).any())
+
+
+def _quotes_whole_cells(text: np.ndarray, quotes: np.ndarray, delimiter: int) -> bool:
     """Whether each quote that opens follows a delimiter, and each that closes is followed by one."""
-    text = np.frombuffer(data, dtype=np.uint8)
-    try:
-        places = np.concatenate(
-            [start + np.flatnonzero(text[start : start + _BLOCK] == ord('"')) for start in range(0, len(text), _BLOCK)]
-        )
-        if len(places) % 2:
-            return False
-        opening, closing = places[::2], places[1::2]
-        ends = np.array([delimiter, ord("\n"), ord("\r")], dtype=np.uint8)
-        doubled = closing[:-1] + 1 == opening[1:]
-        starts_cell = np.isin(text[opening - 1], ends) | (opening == 0)
-        ends_cell = np.isin(text[np.minimum(closing + 1, len(text) - 1)], ends) | (closing == len(text) - 1)
-        starts_cell[1:] |= doubled
-        ends_cell[:-1] |= doubled
-        return bool(starts_cell.all() and ends_cell.all())
-    finally:
-        del text  # the file cannot be closed while it is viewed
+    if len(quotes) % 2:
+        return False
+    opening, closing = quotes[::2], quotes[1::2]
+    ends = np.array([delimiter, ord("\n"), ord("\r")], dtype=np.uint8)
+    doubled = closing[:-1] + 1 == opening[1:]  # the quote that closes and the one that opens again stand for a quote
+    starts_cell = np.isin(text[opening - 1], ends) | (opening == 0)
+    ends_cell = np.isin(text[np.minimum(closing + 1, len(text) - 1)], ends) | (closing == len(text) - 1)
+    starts_cell[1:] |= doubled
+    ends_cell[:-1] |= doubled
+    return bool(starts_cell.all() and ends_cell.all())

@@ -118,35 +118,36 @@ class Table:
 
 
 def join_tables(tables: Sequence[Table]) -> tuple[Table, list[str]]:
-    """Join tables with the same columns, and name the columns that are numbers in some and text in others."""
+    """Join tables with the same columns, and name the columns that are numbers in some of them and text in others.
+
+    In such a column, numbers become text, but not always exactly as they were written in the file.
+    """
     first = tables[0]
     columns: dict[str, Column | UserError] = {}
     mixed = []
     for name in first.columns:
         parts = [table.columns[name] for table in tables]
-        unsupported = next((part for part in parts if isinstance(part, UserError)), None)
-        if unsupported is not None:
-            columns[name] = unsupported
-            continue
-        texts = [part for part in parts if isinstance(part, TextColumn)]
+        error = next((part for part in parts if isinstance(part, UserError)), None)
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
-        if not texts:
+        if error is not None:
+            columns[name] = error
+        elif len(arrays) == len(parts):
             columns[name] = np.concatenate(arrays)
-            continue
-        if any(not np.isnat(part).all() if part.dtype.kind == "M" else not np.isnan(part).all() for part in arrays):
-            mixed.append(name)
-        empty = [
-            part if isinstance(part, TextColumn) else TextColumn(np.full(len(part), -1, np.int32), (), texts[0].decimal)
-            for part in parts
-            if not isinstance(part, UserError)
-        ]
-        columns[name] = TextColumn.joined(empty)
+        else:
+            if not all(is_missing(array).all() for array in arrays):
+                mixed.append(name)
+            columns[name] = TextColumn.joined([table.as_text(name) for table in tables])
     return Table(first.path, columns, np.concatenate([table.rows for table in tables])), mixed
+
+
+def is_missing(cells: np.ndarray) -> np.ndarray:
+    """Which numbers or dates are missing."""
+    return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
 
 
 def _without_missing(values: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """Text for the sorted distinct numbers or dates of a column; a missing one is the last, and gets code -1."""
-    missing = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
+    missing = is_missing(values)
     count = int((~missing).sum())
     codes = np.where(codes < count, codes, -1).astype(np.int32)
     return codes, tuple(_written(value) for value in values[:count].tolist())

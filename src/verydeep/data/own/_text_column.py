@@ -49,7 +49,8 @@ class TextColumn:
         for part in parts:
             target = [number.setdefault(value, len(number)) for value in part.values]
             codes.append(np.array([*target, -1], dtype=np.int32)[part.codes])
-        return cls(np.concatenate(codes), tuple(number), parts[0].decimal)
+        decimals = [part.decimal for part in parts if part.values]
+        return cls(np.concatenate(codes), tuple(number), (decimals or ["."])[0])
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -86,7 +86,7 @@ def parse_all(texts: Sequence[str], form: Form, decimal: str = ".") -> np.ndarra
 def plain_numbers(texts: Sequence[str]) -> np.ndarray | None:
     """All texts as float64, the fast way; None if any is not a plain number."""
     try:
-        numbers = np.array(list(map(float, texts)), dtype=np.float64)
+        numbers = np.fromiter(map(float, texts), np.float64, len(texts))
     except ValueError:
         return None
     return None if "_" in "".join(texts) else numbers

@@ -103,13 +103,16 @@ def _useless(train: Table, name: str, values: np.ndarray, form: Form) -> Ignored
         return IgnoredColumn(name, "no values in the training rows")
     if (present == present[0]).all() and not missing.any():
         return IgnoredColumn(name, f"the same value, {train.text(name)[0]}, in all training rows")
-    if form == "number" and not missing.any() and not (values % 1).any():
-        override = f"to use it, list it in data.numeric: [{name!r}]"
-        if len(values) >= _ROW_NUMBERS and (np.ptp(values - train.rows) == 0):
-            return IgnoredColumn(name, f"row numbers; {override}")
-        if len(values) >= _FEW_ROWS and _ID_NAME.fullmatch(name) and len(np.unique(values)) == len(values):
-            return IgnoredColumn(name, f"an identifier, different in every row; {override}")
+    override = f"to use it, list it in data.numeric: [{name!r}]"
+    if len(values) >= _ROW_NUMBERS and (values - train.rows == values[0] - train.rows[0]).all():
+        return IgnoredColumn(name, f"row numbers; {override}")
+    if len(values) >= _FEW_ROWS and _ID_NAME.fullmatch(name) and form == "number" and _all_distinct_integers(values):
+        return IgnoredColumn(name, f"an identifier, different in every row; {override}")
     return None
+
+
+def _all_distinct_integers(values: np.ndarray) -> bool:
+    return not (values % 1).any() and len(np.unique(values)) == len(values)
 
 
 def _kind_of_words(train: Table, name: str, column: TextColumn, config: DataConfig) -> Kind:
