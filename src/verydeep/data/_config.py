@@ -86,6 +86,8 @@ class DataConfig:
             raise UserError(f"data.seed must be 0 or more, got {self.seed}")
         if self.image_size is not None and not 1 <= self.image_size <= 4096:
             raise UserError(f"data.image_size must be between 1 and 4096 pixels, got {self.image_size}")
+        if self.delimiter == r"\t":  # as one types it in a shell
+            object.__setattr__(self, "delimiter", "\t")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise UserError(f"data.delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
         object.__setattr__(self, "encoding", _checked_encoding(self.encoding))

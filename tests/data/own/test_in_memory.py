@@ -68,9 +68,9 @@ def test_a_test_set_may_come_from_a_file(make: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (PETS, {}, "DataFrame: which column holds the classes. Set data.target to one of 'age', 'weight'"),
+        (PETS, {}, "DataFrame: which column is to be predicted. Set data.target to one of 'age', 'weight'"),
         (PETS, {"target": "Species"}, "data.target: DataFrame has no column 'Species'; did you mean 'species'?"),
-        (PETS | {"y": ["a", "b", None] * 10}, {}, r"DataFrame: row 2 \(from 0\), column 'y': the class is missing"),
+        (PETS | {"y": ["a", "b", None] * 10}, {}, r"DataFrame: row 2 \(from 0\), column 'y': the target is missing"),
         (
             PETS | {"when": [datetime(2020, 1, 2)] * 30},
             {"target": "species"},

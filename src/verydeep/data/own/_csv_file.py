@@ -95,13 +95,10 @@ class _Records:
 
     def _not_decodable(self, error: UnicodeDecodeError) -> UserError:
         encoding = self.options.encoding
-        if (
-            encoding == "utf-8"
-            and self.row == 0
-            and error.start == 0
-            and error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
-        ):
-            return _is_utf16(self.path)
+        if encoding == "utf-8" and self.row == 0:
+            has_mark = error.start == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+            if has_mark or error.object.count(0) > len(error.object) // 4:
+                return _is_utf16(self.path)
         place = f"{self.path}: cannot be read as CSV in {encoding.upper()} after row {self.row}"
         hint = "; if it was saved in an older encoding, set data.encoding = 'latin-1'" if encoding == "utf-8" else ""
         return UserError(f"{place}: {error.reason}, byte {error.object[error.start]:#04x}{hint}")
@@ -133,7 +130,7 @@ def _other_delimiter(header: str, delimiter: str) -> str:
     if not count:
         return ""
     name = _OTHER_DELIMITERS[found]
-    return f"{name} seems to separate the columns: set data.delimiter = {name}"
+    return f"{name} seems to separate the columns: set data.delimiter = {name} (--delimiter {name})"
 
 
 def _tables(records: _Records, names: list[str], options: TableOptions, rows: int, done: int) -> Iterator[Table]:
@@ -154,7 +151,7 @@ def _tables(records: _Records, names: list[str], options: TableOptions, rows: in
             name: column_of(columns[i], options.decimal, options.keeps_text(name)) for i, name in keep
         }
         yield Table(records.path, kept, np.array(numbers, dtype=np.int64))
-        report_progress(records.path, records.file)
+        report_progress(records.path, records.file.tell() if isinstance(records.path, Path) else 0)
 
 
 def _unquoted_hint(record: Sequence[str], names: Sequence[str], options: TableOptions) -> str:

@@ -57,7 +57,7 @@ def _tables(path: Path, names: list[str], options: TableOptions, rows: int | Non
             ),
         )
         start = 2  # the header is row 1
-        for batch in reader:
+        for block, batch in enumerate(reader, start=1):
             for offset in range(0, batch.num_rows, rows or batch.num_rows):
                 part = batch.slice(offset, rows)
                 columns = {
@@ -66,7 +66,7 @@ def _tables(path: Path, names: list[str], options: TableOptions, rows: int | Non
                 }
                 yield Table(path, dict(columns), np.arange(start, start + part.num_rows))
                 start += part.num_rows
-            report_progress(path, file)
+            report_progress(path, block * _BLOCK)
 
 
 def _column(cells: Any, decimal: str, keep_text: bool) -> Column:  # noqa: ANN401 - pyarrow has no types

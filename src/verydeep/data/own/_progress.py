@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
 
 _listener: ContextVar[Callable[[str, float], None] | None] = ContextVar("listener", default=None)
 
@@ -19,9 +18,9 @@ def reading_progress(listener: Callable[[str, float], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def report_progress(path: Path | str, file: BinaryIO) -> None:
-    """Tell the listener, if there is one, how much of a file has been read."""
+def report_progress(path: Path | str, position: int) -> None:
+    """Tell the listener, if there is one, how many bytes of a file have been read."""
     listener = _listener.get()
     if listener is not None and isinstance(path, Path):
         size = path.stat().st_size
-        listener(path.name, min(1.0, file.tell() / size) if size else 1.0)
+        listener(path.name, min(1.0, position / size) if size else 1.0)

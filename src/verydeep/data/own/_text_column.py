@@ -17,11 +17,13 @@ class TextColumn:
         codes: For each row the index of its value, -1 where the cell is missing.
         values: The distinct values, without surrounding blanks.
         decimal: The decimal point of numbers in this column.
+        is_category: Whether the column was declared to hold categories, as DataFrames can.
     """
 
     codes: np.ndarray
     values: tuple[str, ...]
     decimal: str = "."
+    is_category: bool = False
 
     @classmethod
     def of(cls, cells: Sequence[str | None], decimal: str = ".") -> "TextColumn":

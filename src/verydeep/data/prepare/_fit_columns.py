@@ -69,7 +69,7 @@ def fit_table(train: Table, config: DataConfig) -> TablePreparation:
 
 def _kind_of(train: Table, name: str, config: DataConfig) -> Kind:
     column = train.cells(name)
-    if name in config.categorical:
+    if name in config.categorical or (isinstance(column, TextColumn) and column.is_category):
         return _declared_category(train, name)
     if isinstance(column, TextColumn):
         form = recognise(column.distinct, column.decimal, config.date_order)
