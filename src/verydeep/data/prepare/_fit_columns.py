@@ -103,10 +103,12 @@ def _useless(train: Table, name: str, values: np.ndarray, form: Form) -> Ignored
         return IgnoredColumn(name, "no values in the training rows")
     if (present == present[0]).all() and not missing.any():
         return IgnoredColumn(name, f"the same value, {train.text(name)[0]}, in all training rows")
+    if form != "number" or values[0] % 1 != 0:
+        return None
     override = f"to use it, list it in data.numeric: [{name!r}]"
     if len(values) >= _ROW_NUMBERS and (values - train.rows == values[0] - train.rows[0]).all():
         return IgnoredColumn(name, f"row numbers; {override}")
-    if len(values) >= _FEW_ROWS and _ID_NAME.fullmatch(name) and form == "number" and _all_distinct_integers(values):
+    if len(values) >= _FEW_ROWS and _ID_NAME.fullmatch(name) and _all_distinct_integers(values):
         return IgnoredColumn(name, f"an identifier, different in every row; {override}")
     return None
 
@@ -184,8 +186,8 @@ def _fit_date(train: Table, name: str, form: Form, standardise: bool) -> DateCol
     fill = _median(days, bool(missing.any()))
     means, deviations = _standard(np.where(missing, fill, days)[:, None])
     present = days[~missing]
-    has_times = bool((present % 1).any())
-    cycles = (cycle for cycle, period in PERIODS.items() if np.ptp(present) >= period and (cycle != "day" or has_times))
+    covered = [cycle for cycle, period in PERIODS.items() if np.ptp(present) >= period]
+    cycles = [cycle for cycle in covered if cycle != "day" or np.ptp(present % 1) > 0]
     mean, deviation = (float(means[0]), float(deviations[0])) if standardise else (0.0, 1.0)
     return DateColumn(name, fill, mean, deviation, form, tuple(cycles), bool(missing.any()))
 
