@@ -86,6 +86,8 @@ class _Records:
                     yield self.row, record
         except UnicodeDecodeError as error:
             raise self._not_decodable(error) from None
+        except UnicodeError as error:  # no byte order mark
+            raise UserError(f"{self.path}: cannot be read as CSV in {self.options.encoding.upper()}: {error}") from None
         except csv.Error as error:
             raise UserError(
                 f"{self.path}: cannot be read as CSV in {self.options.encoding.upper()} after row {self.row}: {error}"
