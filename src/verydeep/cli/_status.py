@@ -2,22 +2,45 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def status(text: str, quiet: bool = False) -> Iterator[None]:
-    """Show what is being done while the body runs, if stderr is a terminal and nobody asked for quiet."""
+def status(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show what is being done while the body runs, if stderr is a terminal and nobody asked for quiet.
+
+    The body gets a function that shows another text.
+    """
     if quiet or not sys.stderr.isatty():
-        yield
+        yield lambda _text: None
         return
     dim, plain = ("", "") if "NO_COLOR" in os.environ else ("\x1b[2m", "\x1b[0m")
-    print(f"{dim}{text} ...{plain}", end="", file=sys.stderr, flush=True)
+    shown = ""
+
+    def show(text: str) -> None:
+        nonlocal shown
+        if text != shown:
+            print(f"\r\x1b[K{dim}{text} ...{plain}", end="", file=sys.stderr, flush=True)
+            shown = text
+
+    show(text)
     try:
-        yield
+        yield show
     finally:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def reading(source: object, quiet: bool = False) -> Iterator[None]:
+    """Show that data is being read, and how much of each table has been."""
+    from verydeep.data import reading_progress
+
+    with (
+        status(f"reading {source}", quiet) as show,
+        reading_progress(lambda name, fraction: show(f"reading {name}: {fraction:.0%}")),
+    ):
+        yield
 
 
 def load_torch(quiet: bool = False) -> None:

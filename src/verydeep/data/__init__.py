@@ -31,6 +31,10 @@ if TYPE_CHECKING:
         find_files as find_files,
         locate_files as locate_files,
     )
+    from verydeep.data.own._progress import reading_progress as reading_progress
+    from verydeep.data.own._table import Table as Table
+    from verydeep.data.own._table_files import iterate_tables as iterate_tables, read_table as read_table
+    from verydeep.data.own._table_options import TableOptions as TableOptions
     from verydeep.data.prepare._columns import TablePreparation as TablePreparation
     from verydeep.data.prepare._inputs import Inputs
     from verydeep.data.prepare._preprocess import (

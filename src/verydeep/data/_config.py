@@ -1,5 +1,6 @@
 """All options about data, for `load_dataset` and for the `[data]` table of a run's configuration file."""
 
+import codecs
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,7 +39,11 @@ class DataConfig:
         channels: Convert the images of a folder to 1 (grey) or 3 (colour) channels; by default, grey if all images are.
         categorical: Table columns to treat as categories although they look like numbers.
         ignore: Table columns to leave out.
-        delimiter: The column separator of CSV files.
+        numeric: Table columns to use as numbers although they look like identifiers or never change.
+        delimiter: The column separator of CSV files; a `.tsv` file has tabs.
+        decimal: The decimal point of numbers in CSV files, `"."` or `","`.
+        encoding: The encoding of CSV files, such as `"latin-1"` or `"utf-16"`.
+        date_order: Whether dates such as 3/4/2020 have the day or the month first; by default, found in the data.
 
     Example:
         >>> from verydeep.data import DataConfig, load_dataset
@@ -61,7 +66,11 @@ class DataConfig:
     channels: Literal[1, 3] | None = None
     categorical: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
     delimiter: str = ","
+    decimal: Literal[".", ","] = "."
+    encoding: str = "utf-8"
+    date_order: Literal["day", "month"] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.target, str):
@@ -77,8 +86,18 @@ class DataConfig:
             raise UserError(f"data.seed must be 0 or more, got {self.seed}")
         if self.image_size is not None and not 1 <= self.image_size <= 4096:
             raise UserError(f"data.image_size must be between 1 and 4096 pixels, got {self.image_size}")
+        if self.delimiter == r"\t":  # as one types it in a shell
+            object.__setattr__(self, "delimiter", "\t")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise UserError(f"data.delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
+        object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
+
+
+def _checked_encoding(name: str) -> str:
+    try:
+        return codecs.lookup("utf-8" if name.lower() in ("utf-8-sig", "utf_8_sig") else name).name
+    except LookupError:
+        raise UserError(f"data.encoding: unknown encoding {name!r}; try 'utf-8', 'latin-1' or 'utf-16'") from None
 
 
 def _check_amount(name: str, amount: int | float | str | None) -> None:

@@ -19,7 +19,8 @@ from verydeep.data.own._in_memory import InMemory, in_memory
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._read import check_options, read_own
 from verydeep.data.own._table import Table
-from verydeep.data.prepare._columns import TablePreparation, fit_table
+from verydeep.data.prepare._columns import TablePreparation
+from verydeep.data.prepare._fit_columns import fit_table
 from verydeep.data.prepare._inputs import Inputs
 from verydeep.data.prepare._preprocess import ArrayPreparation, fit_arrays
 from verydeep.data.prepare._split import UnpreparedSplit, add_splits
@@ -192,11 +193,8 @@ def _array_preparation(inputs: Inputs, x: Tensor, source: str) -> ArrayPreparati
     if isinstance(inputs.preparation, ArrayPreparation):
         inputs.preparation.check_shape(x, source)
         return inputs.preparation
-    names = [column.name for column in inputs.preparation.numbers]
-    names += [column.name for column in inputs.preparation.categories]
-    raise UserError(
-        f"{source}: is not a table; the network was trained on a table with the columns {list_names(names)}"
-    )
+    names = list_names(inputs.preparation.names)
+    raise UserError(f"{source}: is not a table; the network was trained on a table with the columns {names}")
 
 
 def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataConfig:
@@ -212,6 +210,7 @@ def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataCo
         test_path=None,
         valid_path=None,
         channels=1 if first == 1 else 3 if first == 3 else None,
-        categorical=(),
+        categorical=tuple(preparation.text_columns) if isinstance(preparation, TablePreparation) else (),
+        numeric=(),
         ignore=("",),
     )

@@ -19,7 +19,7 @@ many = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCh
 few = settings(many, max_examples=300)
 
 numbers = st.floats(allow_nan=True, allow_infinity=True).map(repr) | st.integers().map(str)
-cells = st.one_of(numbers, st.sampled_from(["", "a", "b", "NA", "0", "1", "2", '"', "1_0", "１"]), st.text(max_size=4))
+cells = st.one_of(numbers, st.sampled_from(["", "a", "b", "NA", "0", "1", "2", '"', "1_0", "１", "5%", "1,5", "2020-01-02"]), st.text(max_size=4))
 columns = st.sampled_from(["a", "b", "label", "", "x y"])
 
 
@@ -38,7 +38,9 @@ def checked(data: Dataset) -> Dataset:
     for split in (data.train, data.test):
         assert split.x.isfinite().all()
         assert len(split.x) == len(split.y) > 0
-        assert 0 <= int(split.y.min()) <= int(split.y.max()) < len(data.classes)
+        if data.task.kind == "classification":
+            assert 0 <= int(split.y.min()) <= int(split.y.max()) < len(data.classes)
+        assert split.y.isfinite().all()
         assert sum(len(y) for _, y in Batches(split, 3, seed=0).epoch(0)) == len(split)
     return data
 
@@ -58,12 +60,15 @@ def test_any_table(tmp_path: Path, header: list[str], rows: list[list[str]], dat
         "target": data.draw(st.none() | columns),
         "categorical": data.draw(st.lists(columns, max_size=2)),
         "ignore": data.draw(st.lists(columns, max_size=2)),
+        "numeric": data.draw(st.lists(columns, max_size=1)),
+        "decimal": data.draw(st.sampled_from([".", ","])),
+        "encoding": data.draw(st.sampled_from(["utf-8", "utf-8", "latin-1", "utf-16"])),
         "preprocess": data.draw(st.sampled_from(["paper", "none"])),
         "test": data.draw(st.sampled_from([1, 0.2, 0.5])),
     }
     result = loaded(tmp_path / "t.csv", **options)
     if result is not None:
-        Inputs.of(result).read(tmp_path / "t.csv", delimiter)
+        Inputs.of(result).read(tmp_path / "t.csv", delimiter, options["decimal"], options["encoding"])
 
 
 @pytest.mark.slow

@@ -2,17 +2,20 @@
 
 import csv
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import polars
 import pytest
 import torch
 from pandas import DataFrame as Frame
 
-from verydeep.data import DataConfig, Dataset, Inputs, load_dataset
+from verydeep.data import DataConfig, Dataset, Inputs, TablePreparation, load_dataset
+from verydeep.data.own._in_memory import table_of
 from verydeep.errors import UserError
 from verydeep.models import create_model
 from verydeep.training import ModelConfig, TrainConfig, resume, train
@@ -58,6 +61,81 @@ def test_a_dataframe_gives_the_same_bits_as_its_csv_file(make: Make, tmp_path: P
     assert Inputs.of(made).classes == ("cat", "dog")
 
 
+MOMENTS = [datetime(2020, 1, 2, 3) + timedelta(hours=25 * i) for i in range(30)]
+NULLABLE = [None if i == 3 else i % 4 for i in range(30)]
+FRAMES = [
+    Frame(
+        {
+            "when": MOMENTS,
+            "day": [moment.date() for moment in MOMENTS],
+            "zoned": pandas.Series(MOMENTS).dt.tz_localize("UTC"),
+            "flag": [i % 3 == 0 for i in range(30)],
+            "maybe": pandas.array([None if i % 9 == 5 else i % 2 == 0 for i in range(30)], dtype="boolean"),
+            "count": pandas.array(NULLABLE, dtype="Int64"),
+            "price": [Decimal(i % 7) / 4 for i in range(30)],
+            "size": pandas.Categorical(["small", "big", None] * 10),
+            "town": pandas.array(["Rome", None, "Oslo"] * 10, dtype="string"),
+            "rate": ["5%", "7.5%"] * 15,
+            "y": ["cat", "dog"] * 15,
+        }
+    ),
+    polars.DataFrame(
+        {
+            "when": MOMENTS,
+            "day": [moment.date() for moment in MOMENTS],
+            "zoned": [moment.replace(tzinfo=UTC) for moment in MOMENTS],
+            "flag": [i % 3 == 0 for i in range(30)],
+            "maybe": [None if i % 9 == 5 else i % 2 == 0 for i in range(30)],
+            "count": NULLABLE,
+            "price": [Decimal(i % 7) / 4 for i in range(30)],
+            "size": polars.Series(["small", "big", None] * 10, dtype=polars.Categorical),
+            "town": ["Rome", None, "Oslo"] * 10,
+            "rate": ["5%", "7.5%"] * 15,
+            "y": ["cat", "dog"] * 15,
+        }
+    ),
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars"])
+def test_dates_booleans_categories_and_nullable_columns_are_like_those_of_files(frame: Any, tmp_path: Path) -> None:
+    if isinstance(frame, polars.DataFrame):
+        frame.write_csv(tmp_path / "t.csv")
+        frame.write_parquet(tmp_path / "t.parquet")
+    else:
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        frame.to_parquet(tmp_path / "t.parquet")
+    made = load_dataset(frame)
+    assert_equal(made, load_dataset(tmp_path / "t.parquet"))
+    from_csv = load_dataset(tmp_path / "t.csv")
+    assert torch.equal(made.train.x, from_csv.train.x)
+    preparation = made.preparation
+    assert isinstance(preparation, TablePreparation)
+    assert [column.name for column in preparation.numbers] == ["flag", "maybe", "count", "price", "rate"]
+    assert [column.name for column in preparation.categories] == ["size", "town"]
+    assert [column.name for column in preparation.dates] == ["when", "day", "zoned"]
+    assert [column.name for column in preparation.columns if column.gaps] == ["maybe", "count", "size", "town"]
+
+
+@pytest.mark.parametrize(
+    "codes", [pandas.Categorical([1, 2, 3] * 10), polars.Series(["1", "2", "3"] * 10, dtype=polars.Categorical)]
+)
+def test_a_categorical_column_of_numbers_is_one_of_categories(codes: Any) -> None:
+    columns = {"code": codes, "y": [0, 1] * 15}
+    data = load_dataset(polars.DataFrame(columns) if isinstance(codes, polars.Series) else Frame(columns))
+    assert data.preparation.features == ("code=1", "code=2", "code=3")  # type: ignore[union-attr]
+
+
+def test_moments_with_a_time_zone_are_in_utc() -> None:
+    paris = pandas.Series(MOMENTS).dt.tz_localize("Europe/Paris")
+    one, other = (load_dataset(Frame({"t": t, "y": [0, 1] * 15})) for t in (paris, paris.dt.tz_convert("Asia/Tokyo")))
+    assert one.preparation == other.preparation
+    days = (datetime(2020, 1, 2, 2) - datetime(1970, 1, 1)) / timedelta(days=1)
+    first = load_dataset(Frame({"t": paris, "y": [0, 1] * 15}), preprocess="none", test=15).preparation
+    assert first is not None
+    assert float(first(table_of(Frame({"t": paris[:1]})))[0, 0]) == pytest.approx(days, rel=1e-7)  # type: ignore[arg-type]
+
+
 @EVERY
 def test_a_test_set_may_come_from_a_file(make: Make, tmp_path: Path) -> None:
     path = as_csv(PETS, tmp_path / "pets.csv")
@@ -68,13 +146,13 @@ def test_a_test_set_may_come_from_a_file(make: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (PETS, {}, "DataFrame: which column holds the classes. Set data.target to one of 'age', 'weight'"),
+        (PETS, {}, "DataFrame: which column is to be predicted. Set data.target to one of 'age', 'weight'"),
         (PETS, {"target": "Species"}, "data.target: DataFrame has no column 'Species'; did you mean 'species'?"),
-        (PETS | {"y": ["a", "b", None] * 10}, {}, r"DataFrame: row 2 \(from 0\), column 'y': the class is missing"),
+        (PETS | {"y": ["a", "b", None] * 10}, {}, r"DataFrame: row 2 \(from 0\), column 'y': the target is missing"),
         (
-            PETS | {"when": [datetime(2020, 1, 2)] * 30},
+            PETS | {"when": [timedelta(1)] * 30},
             {"target": "species"},
-            "DataFrame: column 'when': datetime.* can",
+            "DataFrame: column 'when': timedelta.* can",
         ),
         (PETS, {"target": "species", "image_size": 8}, "data.image_size cannot be used with this kind of data"),
         ({"a": [], "y": []}, {}, "DataFrame: no rows of data"),
@@ -122,9 +200,9 @@ def test_labels_may_be_text_and_images_are_prepared_as_the_papers() -> None:
     [
         (None, "load_dataset takes a name, a path, a DataFrame, a pair .*; got NoneType"),
         (np.ones((3, 3)), "got ndarray"),
-        ((np.ones((3, 3)), np.ones(2, int)), "y: 2 labels for 3 samples"),
-        ((np.ones((3, 3)), np.ones(3)), "y: expected one whole number or text per sample, got float64"),
-        ((Frame(PETS), np.ones(30, int)), "x is a DataFrame; give one DataFrame that also holds the classes"),
+        ((np.ones((3, 3)), np.ones(2, int)), "y: 2 targets for 3 samples"),
+        ((np.ones((3, 3)), np.ones(3, complex)), "y: expected a number or text"),
+        ((Frame(PETS), np.ones(30, int)), "x is a DataFrame; give one DataFrame that also holds the target"),
         (([[1, 2], [3]], [0, 1]), "expected arrays"),
     ],
 )

@@ -60,7 +60,7 @@ def test_samples_match_the_labels_of_their_rows(write: Write) -> None:
 
 def test_the_preparation_equals_scikit_learns_pipeline(write: Write) -> None:
     from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
-    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
+    from sklearn.impute import MissingIndicator, SimpleImputer  # type: ignore[import-untyped]
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
     from sklearn.preprocessing import OneHotEncoder, StandardScaler  # type: ignore[import-untyped]
 
@@ -71,7 +71,10 @@ def test_the_preparation_equals_scikit_learns_pipeline(write: Write) -> None:
     data = load_dataset(write(train, "train.csv", header).parent)
     pipeline = ColumnTransformer(
         [
-            ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), [0, 1]),
+            ("a", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), [0]),
+            ("a is missing", MissingIndicator(), [0]),
+            ("b", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), [1]),
+            ("b is missing", MissingIndicator(), [1]),
             (
                 "words",
                 make_pipeline(
@@ -79,6 +82,7 @@ def test_the_preparation_equals_scikit_learns_pipeline(write: Write) -> None:
                 ),
                 [2],
             ),
+            ("colour is missing", MissingIndicator(missing_values=None), [2]),
         ],
         sparse_threshold=0,
     )
@@ -114,12 +118,13 @@ def test_a_category_never_seen_in_training_is_all_zeros(write: Write) -> None:
     assert data.test.x[0, 1:].tolist() == [0.0, 0.0]
 
 
-def test_missing_cells_are_filled_with_median_and_most_frequent(write: Write) -> None:
+def test_missing_cells_are_filled_with_median_and_most_frequent_and_marked(write: Write) -> None:
     rows = [["1", "a", "0"], ["2", "a", "1"], ["9", "b", "0"], ["NA", "?", "1"], ["", "n/a", "0"]]
     data = load_dataset(
         write(rows, "train.csv"), target="species", test_path=str(write(rows, "same.csv")), preprocess="none"
     )
-    assert data.test.x[3].tolist() == data.test.x[4].tolist() == [2.0, 1.0, 0.0]
+    assert data.test.x[3].tolist() == data.test.x[4].tolist() == [2.0, 1.0, 1.0, 0.0, 1.0]
+    assert data.test.x[0].tolist() == [1.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def test_columns_can_be_ignored_or_declared_categorical(write: Write) -> None:
@@ -161,11 +166,11 @@ def test_train_valid_and_test_files_in_a_folder_are_the_splits(write: Write, val
 
 
 def test_quotes_blank_lines_a_byte_order_mark_and_other_delimiters_are_understood(tmp_path: Path) -> None:
-    text = '\ufeffnote;label\n"a;b\nc";x\n\n plain ; y\n"a;b\nc";y\nplain;x\n'
+    text = '\ufeffnote;label\n"a;b\nc";x\n\n plain ; y\n"a;b\nc";y\nplain;x\nlast;x\nlast;y\n'
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     data = load_dataset(tmp_path / "a.csv", delimiter=";", test=2)
     assert isinstance(data.preparation, TablePreparation)
-    assert set(data.preparation.categories[0].values) <= {"a;b\nc", "plain"}
+    assert set(data.preparation.categories[0].values) <= {"a;b\nc", "plain", "last"}
 
 
 @pytest.mark.parametrize(
@@ -174,9 +179,9 @@ def test_quotes_blank_lines_a_byte_order_mark_and_other_delimiters_are_understoo
         (17, 0, "abc", r"pets.csv: row 17, column 'age': 'abc' is not a number, but row \d+ holds"),
         (17, 0, "1_0", r"row 17, column 'age': '1_0' is not a number"),
         (9, 0, "inf", r"pets.csv: row 9, column 'age': inf is infinite"),
-        (9, 0, "-1e39", r"row 9, column 'age': -1e39 is infinite or too large"),
-        (5, 2, "", r"pets.csv: row 5, column 'species': the class is missing"),
-        (31, 2, "NaN", r"pets.csv: row 31, column 'species': the class is missing"),
+        (9, 0, "-1e39", r"row 9, column 'age': -1e\+39 is infinite or too large"),
+        (5, 2, "", r"pets.csv: row 5, column 'species': the target is missing"),
+        (31, 2, "NaN", r"pets.csv: row 31, column 'species': the target is missing"),
     ],
 )
 def test_a_bad_cell_is_reported_with_file_row_and_column(
@@ -209,13 +214,12 @@ def test_a_bad_row_of_the_test_file_is_reported(write: Write, row: list[str], me
         ("\n\n", "the file is empty"),
         ("a,label\n", "no rows of data"),
         ("a,a,label\n1,2,x\n", "names the column 'a' twice"),
-        ("a,b\n1,2\n", "which column holds the classes. Set data.target to one of 'a', 'b'"),
+        ("a,b\n1,2\n", "which column is to be predicted. Set data.target to one of 'a', 'b'"),
         ("label\nx\ny\n", "no columns left to learn from"),
         (",label\n1,x\n2,y\n", "a column has no name"),
         ("a,label\n1,x\n2,x\n3,x\n", "only one class, 'x'"),
-        ("a,label\n1,0.5\n2,0.75\n3,1\n", "column 'label' has decimal numbers, so it looks like a regression target"),
         ('a,label\n1,x\n"2,y\n', "cannot be read as CSV"),
-        ("a,label\n,x\n?,y\n,x\n,y\n,x\n", "column 'a' has no values in the training rows"),
+        ("a,label\n,x\n?,y\n,x\n,y\n,x\n", "column 'a': no values in the training rows"),
     ],
 )
 def test_a_table_that_cannot_be_learnt_from_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -231,9 +235,12 @@ def test_bytes_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
 
 
 def test_free_text_is_not_taken_for_categories(write: Write) -> None:
-    rows = [[f"word {i}", str(i % 2)] for i in range(2000)]
+    path = write([[f"word {i % 1900}", str(i % 7), str(i % 2)] for i in range(2000)], header=("text", "a", "y"))
+    (ignored,) = load_dataset(path).preparation.ignored  # type: ignore[union-attr]
+    assert ignored.name == "text"
+    assert "different values, too many for categories" in ignored.reason
     with pytest.raises(UserError, match=r"column 'text' has \d+ different values, too many"):
-        load_dataset(write(rows, header=("text", "y")))
+        load_dataset(path, categorical=["text"])
 
 
 @pytest.mark.parametrize("option", ["target", "ignore", "categorical"])
@@ -289,7 +296,7 @@ def test_parquet_booleans_decimals_and_dictionaries_are_used(tmp_path: Path) -> 
         "y": [1, 2] * 10,
     }
     data = load_dataset(parquet(tmp_path / "p.parquet", columns))
-    assert data.train.x.shape[1] == 4
+    assert data.train.x.shape[1] == 5  # flag, flag is missing, price, a, b
     assert data.classes == ("1", "2")
 
 

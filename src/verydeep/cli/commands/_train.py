@@ -23,7 +23,7 @@ from verydeep.cli._options import (
     value_before,
 )
 from verydeep.cli._run_options import find_run
-from verydeep.cli._status import load_torch, status
+from verydeep.cli._status import load_torch, reading
 from verydeep.cli._study_options import (
     ArtifactFolder,
     Heartbeat,
@@ -203,7 +203,7 @@ def _read_data(options: TrainOptions) -> Dataset | None:
         return None
     settings = options.settings
     ProcessGroup.join(settings.device)  # a device that is missing is noticed before the data is read
-    with status(f"reading {settings.data.source}", options.quiet):
+    with reading(settings.data.source, options.quiet):
         try:
             return load_dataset(hold_out_validation(settings.data), options.root)
         except UserError as error:

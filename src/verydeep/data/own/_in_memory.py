@@ -6,7 +6,8 @@ columns of a Parquet file become, and everything after that is the same for file
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -15,9 +16,9 @@ import numpy as np
 from verydeep.data._config import DataConfig
 from verydeep.data.own._array_files import as_raw_split, as_samples, check_targets
 from verydeep.data.own._raw_split import RawSplit
-from verydeep.data.own._table import Table
-from verydeep.data.own._table_files import parse_cell
+from verydeep.data.own._table import Column, Table
 from verydeep.data.own._target import split_off_target
+from verydeep.data.own._text_column import TextColumn
 from verydeep.errors import UserError, list_names
 
 _NUMBER = numbers.Real | Decimal
@@ -69,20 +70,31 @@ def table_of(frame: Any) -> Table:  # noqa: ANN401 - of pandas or polars
     return Table("DataFrame", columns, np.arange(len(frame)))
 
 
-def _column(series: Any, name: str) -> np.ndarray | UserError:  # noqa: ANN401
+def _column(series: Any, name: str) -> Column | UserError:  # noqa: ANN401
     cells = np.asarray(series.to_numpy())
-    if cells.dtype.kind in "buif":
+    is_category = str(series.dtype).startswith(("category", "Categorical", "Enum"))
+    if cells.dtype.kind == "M":
+        return cells.astype("datetime64[us]")
+    if cells.dtype.kind in "buif" and not is_category:
         return cells.astype(np.float64)
-    if cells.dtype.kind not in "OUT":
+    if cells.dtype.kind not in "buifOUT":
         return _unsupported(name, cells.dtype)
     values = [None if _is_missing(cell) else cell for cell in cells.tolist()]
     present = [value for value in values if value is not None]
-    if present and all(isinstance(value, _NUMBER) for value in present):
+    if present and all(isinstance(value, date) for value in present):
+        return np.array([None if value is None else _without_zone(value) for value in values], dtype="datetime64[us]")
+    if present and all(isinstance(value, _NUMBER) for value in present) and not is_category:
         return np.array([np.nan if value is None else float(value) for value in values])
     wrong = next((value for value in present if not isinstance(value, str | _NUMBER)), None)
     if wrong is not None:
         return _unsupported(name, type(wrong).__name__)
-    return np.array([None if value is None else parse_cell(str(value)) for value in values], dtype=object)
+    return replace(TextColumn.of([None if value is None else str(value) for value in values]), is_category=is_category)
+
+
+def _without_zone(moment: date) -> date:
+    """The time in UTC, if a time zone is given."""
+    zoned = isinstance(moment, datetime) and moment.tzinfo is not None
+    return moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment  # type: ignore[attr-defined]
 
 
 def _unsupported(name: str, kind: object) -> UserError:

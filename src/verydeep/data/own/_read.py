@@ -10,6 +10,7 @@ from verydeep.data.own._image_folder import read_image_folder
 from verydeep.data.own._in_memory import InMemory
 from verydeep.data.own._raw_split import SPLIT_NAMES, RawSplit, match_split_names
 from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, read_table
+from verydeep.data.own._table_options import FORMAT_OPTIONS, TableOptions
 from verydeep.data.own._target import split_off_target
 from verydeep.errors import UserError, unknown
 
@@ -17,7 +18,7 @@ _SUFFIXES = (*TABLE_SUFFIXES, ".npz")
 _SPLIT_OPTIONS = {"test", "validation", "test_path", "valid_path"}
 _OPTIONS = {  # the options that have an effect on each kind of data
     "known": {"validation"},
-    "table": {"target", "task", "categorical", "ignore", "delimiter", *_SPLIT_OPTIONS},
+    "table": {"target", "task", "categorical", "numeric", "ignore", "date_order", *FORMAT_OPTIONS, *_SPLIT_OPTIONS},
     "array": {"task", *_SPLIT_OPTIONS},
     "images": {"image_size", "channels", *_SPLIT_OPTIONS},
     "memory-mapped": {"task"},
@@ -58,7 +59,7 @@ def _read(path: Path, config: DataConfig) -> dict[str, RawSplit]:
         return {split: _single(_read(file, config), str(file)) for split, file in _split_files(path).items()}
     if kind == "array":
         return read_npz(path)
-    return {"train": split_off_target(read_table(path, config.delimiter), config)}
+    return {"train": split_off_target(read_table(path, TableOptions.of(config)), config)}
 
 
 def _kind_of(config: DataConfig, memory: InMemory | None) -> str:

@@ -6,15 +6,14 @@ from pathlib import Path
 from verydeep.data._config import DataConfig
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._table import Table
+from verydeep.data.own._table_options import USUAL_TARGETS
 from verydeep.errors import UserError, list_names
-
-_USUAL_NAMES = ("target", "label", "class", "y")
 
 
 def split_off_target(table: Table, config: DataConfig) -> RawSplit:
     """Use the target columns as targets, and the other columns, except the ignored ones, as samples."""
     targets = find_targets(table, config.target)
-    for setting in ("ignore", "categorical"):
+    for setting in ("ignore", "categorical", "numeric"):
         for name in getattr(config, setting):
             if name:  # a column without a name holds saved row numbers, which not every file has
                 table.check_has(name, f"data.{setting}")
@@ -32,7 +31,7 @@ def find_targets(table: Table, wanted: tuple[str, ...]) -> tuple[str, ...]:
         table.check_has(name, "data.target")
     if wanted:
         return tuple(dict.fromkeys(wanted))
-    found = [name for name in table.columns if name.lower() in _USUAL_NAMES]
+    found = [name for name in table.columns if name.lower() in USUAL_TARGETS]
     if len(found) != 1:
         raise UserError(
             f"{table.path}: which column is to be predicted? Set data.target to one of {list_names(table.columns)}"

@@ -1,134 +1,247 @@
-"""From a table's columns to features: missing cells are filled, numbers standardised, categories one-hot encoded.
+"""From a table's columns to features: gaps are filled, numbers and dates standardised, categories one-hot encoded.
 
-scikit-learn fits on the training rows only. The fitted values are kept as plain numbers and text, so that a run can
-save them as JSON and prepare new rows in the same way without unpickling anything.
+What was fitted is kept as plain numbers and text, so that a run can save it as JSON and prepare new rows in the same
+way without unpickling anything.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from verydeep.data._config import DataConfig
-from verydeep.data.own._table import Table, is_number
-from verydeep.errors import UserError, shorten
+from verydeep.data.own._table import Table, check_columns
+from verydeep.data.own._written import Form
+from verydeep.errors import UserError, list_names
 
-_MAX_CATEGORIES = 1000
+PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
+"""The cycles of dates, in days."""
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A numeric column: (x - mean) / deviation, with `fill` (the median) for missing values."""
+    """A numeric column: (x - mean) / deviation, with `fill` (the median) for missing values.
+
+    Attributes:
+        form: How the numbers are written.
+        gaps: Whether a second feature is 1 where the value is missing, since training rows had gaps.
+    """
 
     name: str
     fill: float
     mean: float
     deviation: float
+    form: Form = "number"
+    gaps: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return (self.name, f"{self.name} is missing") if self.gaps else (self.name,)
 
     def encode(self, table: Table) -> np.ndarray:
-        """Encode the column as `(rows, 1)`."""
-        values = table.numbers(self.name)
-        scaled = (np.where(np.isnan(values), self.fill, values) - self.mean) / self.deviation
+        """Encode the column as `(rows, features)`."""
+        values = table.numbers(self.name, self.form)
+        missing = np.isnan(values)
+        scaled = (np.where(missing, self.fill, values) - self.mean) / self.deviation
         bad = np.flatnonzero(np.abs(scaled) > np.finfo(np.float32).max)
         if len(bad):
             raise UserError(f"{table.place(int(bad[0]), self.name)}: {values[bad[0]]} is far outside the training data")
-        return scaled[:, None]
+        return np.stack([scaled, missing], axis=1) if self.gaps else scaled[:, None]
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A one-hot encoded column, with `fill` (the most frequent value) for missing cells; a new value is all zeros."""
+    """A one-hot encoded column, with `fill` (the most frequent value) for missing cells; a new value is all zeros.
+
+    Attributes:
+        gaps: Whether a last feature is 1 where the value is missing, since training rows had gaps.
+    """
 
     name: str
     fill: str
     values: tuple[str, ...]
+    gaps: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return (*(f"{self.name}={v}" for v in self.values), *((f"{self.name} is missing",) if self.gaps else ()))
 
     def encode(self, table: Table) -> np.ndarray:
-        """Encode the column as `(rows, values)`."""
+        """Encode the column as `(rows, features)`."""
+        codes = self._codes(table)
+        encoded = np.zeros((len(codes), len(self.features)), dtype=bool)
+        missing = codes == len(self.values)
+        rows = np.flatnonzero((codes >= 0) & ~missing)
+        encoded[rows, codes[rows]] = True
+        encoded[missing, self.values.index(self.fill)] = True
+        if self.gaps:
+            encoded[:, -1] = missing
+        return encoded
+
+    def unknown(self, table: Table) -> dict[str, int]:
+        """The values that the training rows did not have, and how often each of them occurs."""
+        cells = table.text(self.name)[self._codes(table) < 0]
+        values, counts = np.unique(cells.astype(str), return_counts=True)
+        return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+    def _codes(self, table: Table) -> np.ndarray:
+        """For each row the index of its value, -1 for a new one, and the number of values for a missing one."""
         number = {value: i for i, value in enumerate(self.values)}
-        codes = [number.get(self.fill if cell is None else cell, -1) for cell in table.text(self.name)]
-        return np.equal.outer(codes, np.arange(len(self.values)))
+        column = table.as_text(self.name)
+        known = [number.get(value, -1) for value in column.normalised]
+        return column.expand(known, len(self.values), np.int64)
+
+
+@dataclass(frozen=True)
+class DateColumn:
+    """A column of dates: the standardised number of days since 1970, and sine and cosine for each cycle.
+
+    Attributes:
+        fill: The median, for missing dates.
+        cycles: `year`, `week` and `day`, as far as the training rows cover a whole one.
+        gaps: Whether a last feature is 1 where the date is missing, since training rows had gaps.
+    """
+
+    name: str
+    fill: float
+    mean: float
+    deviation: float
+    form: Form
+    cycles: tuple[str, ...] = ()
+    gaps: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        waves = (f"{self.name}: {wave} of the {cycle}" for cycle in self.cycles for wave in ("sine", "cosine"))
+        return (f"{self.name}: days", *waves, *((f"{self.name} is missing",) if self.gaps else ()))
+
+    def encode(self, table: Table) -> np.ndarray:
+        """Encode the column as `(rows, features)`."""
+        days = table.numbers(self.name, self.form)
+        missing = np.isnan(days)
+        days = np.where(missing, self.fill, days)
+        blocks = [(days - self.mean) / self.deviation]
+        for cycle in self.cycles:
+            angle = 2 * np.pi * days / PERIODS[cycle]
+            blocks += [np.sin(angle), np.cos(angle)]
+        return np.stack([*blocks, missing] if self.gaps else blocks, axis=1)
+
+
+@dataclass(frozen=True)
+class IgnoredColumn:
+    """A column that was left out, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class TablePreparation:
-    """Turns rows of a table into samples: the numeric columns first, then the categorical ones."""
+    """Turns rows of a table into samples: the numeric columns first, then the categories, then the dates.
+
+    Attributes:
+        numbers: The numeric columns.
+        categories: The columns of text.
+        dates: The columns of dates.
+        ignored: Columns that were left out because nothing can be learnt from them.
+
+    Example:
+        >>> import numpy as np
+        >>> from verydeep.data import load_dataset
+        >>> lines = [f"{i % 7},{'red' if i % 2 else 'blue'},{i % 3}" for i in range(40)]
+        >>> _ = open("dots.csv", "w").write("size,colour,label" + chr(10) + chr(10).join(lines))
+        >>> load_dataset("dots.csv").preparation.features
+        ('size', 'colour=blue', 'colour=red')
+    """
 
     numbers: tuple[NumberColumn, ...]
     categories: tuple[CategoryColumn, ...]
+    dates: tuple[DateColumn, ...] = ()
+    ignored: tuple[IgnoredColumn, ...] = ()
+
+    @property
+    def columns(self) -> tuple[NumberColumn | CategoryColumn | DateColumn, ...]:
+        """The columns in the order of their features."""
+        return (*self.numbers, *self.categories, *self.dates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns that a table must have."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def text_columns(self) -> frozenset[str]:
+        """The columns that a reader must not turn into numbers, for `TableOptions.text`."""
+        return frozenset(column.name for column in self.categories)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the samples' values."""
+        return tuple(name for column in self.columns for name in column.features)
 
     def __call__(self, table: Table) -> Tensor:
-        """Encode a table as samples `(rows, features)`, float32."""
-        blocks = [column.encode(table) for column in self.numbers]
-        blocks += [column.encode(table) for column in self.categories]
-        return torch.from_numpy(np.concatenate(blocks, axis=1, dtype=np.float32))
+        """Encode a table as samples `(rows, features)`, float32; the error names all columns that cannot be encoded."""
+        check_columns(table, self.names)
+        samples = np.empty((len(table), sum(len(column.features) for column in self.columns)), dtype=np.float32)
+        at, errors = 0, []
+        for column in self.columns:
+            width = len(column.features)
+            try:
+                samples[:, at : at + width] = column.encode(table)
+            except UserError as error:
+                errors.append(error)
+            at += width
+        raise_all(table, errors)
+        return torch.from_numpy(samples)
+
+    def unknown_categories(self, table: Table) -> dict[str, dict[str, int]]:
+        """For each column with values that the training rows did not have: these values and how often they occur."""
+        found = {column.name: column.unknown(table) for column in self.categories}
+        return {name: values for name, values in found.items() if values}
+
+    def describe(self) -> tuple[str, ...]:
+        """What each column was taken for, one line per kind."""
+        lines = []
+        if self.numbers:
+            lines.append(_kind_line("number", self.numbers, _percentages(self.numbers)))
+        if self.categories:
+            features = sum(len(column.features) for column in self.categories)
+            lines.append(_kind_line("category", self.categories, [f"{features} features"]))
+        if self.dates:
+            cycles = [f"{column.name!r}: {_date_features(column)}" for column in self.dates[:3]]
+            lines.append(_kind_line("date", self.dates, cycles))
+        return (*lines, *(f"ignored {column.name!r}: {column.reason}" for column in self.ignored))
 
 
-def fit_table(train: Table, config: DataConfig) -> TablePreparation:
-    """Fit the encoding of each column to the training rows."""
-    if config.preprocess not in ("paper", "standardise", "none"):
-        raise UserError(
-            f"{train.path}: data.preprocess = '{config.preprocess}' is for images; a table can be standardised"
-        )
-    names = list(train.columns)
-    numeric = [name for name in names if name not in config.categorical and _is_numeric(train, name)]
-    categorical = [name for name in names if name not in numeric]
-    standardise = config.preprocess != "none"
-    return TablePreparation(_fit_numbers(train, numeric, standardise), _fit_categories(train, categorical))
+def raise_all(table: Table, errors: list[UserError]) -> None:
+    """Raise one error that names all columns that cannot be used, if there are any."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        lines = [str(error).removeprefix(f"{table.path}: ") for error in errors]
+        more = f"; and {len(lines) - 5} more" if len(lines) > 5 else ""
+        raise UserError(f"{table.path}: {len(lines)} columns cannot be used: {'; '.join(lines[:5])}{more}")
 
 
-def _is_numeric(train: Table, name: str) -> bool:
-    cells, values = train.cells(name), train.floats(name)
-    if values is not None:
-        _check_not_empty(train, name, ~np.isnan(values))
-        return True
-    filled = [i for i, cell in enumerate(cells) if cell is not None]
-    numbers = [i for i in filled if is_number(cells[i])]
-    if numbers:
-        word = next(i for i in filled if not is_number(cells[i]))
-        raise UserError(
-            f"{train.place(word, name)}: {shorten(cells[word])} is not a number, but {train.row(numbers[0])} "
-            f"holds {shorten(cells[numbers[0]])}; correct it, or list the column in data.categorical"
-        )
-    return False
+def _kind_line(kind: str, columns: tuple[NumberColumn | CategoryColumn | DateColumn, ...], notes: Iterable[str]) -> str:
+    plural = {"number": "numbers", "category": "categories", "date": "dates"}[kind]
+    gaps = [column.name for column in columns if column.gaps]
+    listed = [*notes, *([f"with gaps: {list_names(gaps)}"] if gaps else [])]
+    return f"{len(columns)} {kind if len(columns) == 1 else plural}" + (f" ({'; '.join(listed)})" if listed else "")
 
 
-def _check_not_empty(train: Table, name: str, present: np.ndarray) -> None:
-    if not present.any():
-        raise UserError(f"{train.path}: column {name!r} has no values in the training rows; list it in data.ignore")
+def _percentages(numbers: tuple[NumberColumn, ...]) -> list[str]:
+    words = {"percent": "percentages", "grouped": "with thousands separators", "boolean": "true or false"}
+    found = {form: [column.name for column in numbers if column.form == form] for form in words}
+    return [f"{words[form]}: {list_names(names)}" for form, names in found.items() if names]
 
 
-def _fit_numbers(train: Table, names: list[str], standardise: bool) -> tuple[NumberColumn, ...]:
-    if not names:
-        return ()
-    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
-
-    imputer, scaler = SimpleImputer(strategy="median"), StandardScaler(with_mean=standardise, with_std=standardise)
-    scaler.fit(imputer.fit_transform(np.stack([train.numbers(name) for name in names], axis=1)))
-    means = scaler.mean_ if standardise else np.zeros(len(names))
-    deviations = scaler.scale_ if standardise else np.ones(len(names))
-    fitted = zip(names, imputer.statistics_, means, deviations, strict=True)
-    return tuple(NumberColumn(name, *map(float, values)) for name, *values in fitted)
-
-
-def _fit_categories(train: Table, names: list[str]) -> tuple[CategoryColumn, ...]:
-    if not names:
-        return ()
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
-
-    cells = np.stack([train.text(name) for name in names], axis=1)
-    for name, column in zip(names, cells.T, strict=True):
-        _check_not_empty(train, name, column != None)  # noqa: E711 - elementwise
-    imputer, encoder = SimpleImputer(strategy="most_frequent", missing_values=None), OneHotEncoder()
-    encoder.fit(imputer.fit_transform(cells))
-    for name, values in zip(names, encoder.categories_, strict=True):
-        if len(values) > _MAX_CATEGORIES:
-            raise UserError(
-                f"{train.path}: column {name!r} has {len(values)} different values, too many for categories; "
-                "list it in data.ignore if it is free text or an identifier"
-            )
-    fitted = zip(names, imputer.statistics_, encoder.categories_, strict=True)
-    return tuple(CategoryColumn(name, str(fill), tuple(map(str, values))) for name, fill, values in fitted)
+def _date_features(column: DateColumn) -> str:
+    order = column.form.removesuffix(" date")
+    return ", ".join(
+        [order.upper() if order == "iso" else order, "days", *(f"cycle of the {c}" for c in column.cycles)]
+    )

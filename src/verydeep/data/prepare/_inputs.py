@@ -12,6 +12,7 @@ from verydeep.data._task import Task
 from verydeep.data.own._array_files import read_npz_samples
 from verydeep.data.own._image_folder import read_image, with_channels
 from verydeep.data.own._table_files import read_table
+from verydeep.data.own._table_options import TableOptions
 from verydeep.data.prepare._columns import TablePreparation
 from verydeep.data.prepare._preprocess import ArrayPreparation
 from verydeep.errors import UserError
@@ -54,13 +55,17 @@ class Inputs:
             raise UserError(f"dataset '{dataset.name}' was not prepared by load_dataset")
         return cls(dataset.classes, dataset.preparation, dataset.task)
 
-    def read(self, path: str | os.PathLike[str], delimiter: str = ",") -> Tensor:
+    def read(
+        self, path: str | os.PathLike[str], delimiter: str = ",", decimal: str = ".", encoding: str = "utf-8"
+    ) -> Tensor:
         """Read new samples from a table, an `.npz` file with `x`, or one image, ready for the network."""
         file = Path(path)
         if not file.is_file():
             raise UserError(f"{file}: no such file")
         if isinstance(self.preparation, TablePreparation):
-            return self.preparation(read_table(file, delimiter))
+            return self.preparation(
+                read_table(file, TableOptions(delimiter, decimal, encoding, self.preparation.text_columns))
+            )
         if file.suffix.lower() == ".npz":
             return self.preparation(read_npz_samples(file))
         return self.preparation(self._image(file))
