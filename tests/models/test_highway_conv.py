@@ -50,7 +50,7 @@ def test_settings_are_used() -> None:
     assert all((layer.gate_bias == -4.0).all() for layer in highways)
     assert model.classifier.weight.shape == (3, 128)
     assert torch.equal(*(model.train()(torch.ones(1, 3, 32, 32)) for _ in range(2)))  # without dropout
-    assert create_model("highway-conv", depth=34, device="meta").config.gate_bias == suggest_gate_bias(30)  # type: ignore[union-attr]
+    assert create_model("highway-conv", depth=34, device="meta").config.gate_bias == suggest_gate_bias(30)
 
 
 def test_highway_layers_run_in_kernels() -> None:

@@ -97,7 +97,12 @@ def test_training_evaluation_and_analysis_are_the_same(tmp_path: Path, monkeypat
 def test_decoded_images_are_kept_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
     decode = _image_folder._decode
-    monkeypatch.setattr(_image_folder, "_decode", lambda path, size: (reads.append(path), decode(path, size))[1])
+
+    def counted(path: Path, size: int | None) -> np.ndarray:
+        reads.append(path)
+        return decode(path, size)
+
+    monkeypatch.setattr(_image_folder, "_decode", counted)
     monkeypatch.setattr(_image_folder, "IN_MEMORY", 0)
     monkeypatch.setattr(_image_folder, "KEPT", 10 * 90)
     data = load_dataset(folder(tmp_path), preprocess="scale")
@@ -149,7 +154,7 @@ def test_an_image_that_changes_its_size_is_named(tmp_path: Path) -> None:
 def test_progress_is_shown_for_many_images_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     shown: list[str] = []
-    monkeypatch.setattr("rich.progress.Progress.add_task", lambda _, text, total: shown.append(f"{text} {total}") or 0)
+    monkeypatch.setattr("rich.progress.Progress.add_task", lambda _, text, total: shown.append(f"{text} {total}"))
     monkeypatch.setattr("rich.progress.Progress.advance", lambda *_: None)
     few, many = _image_files._MANY - 1, _image_files._MANY
     assert list(_image_files.with_progress(range(few), "looking at few", few)) == list(range(few))

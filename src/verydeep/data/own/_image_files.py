@@ -95,7 +95,7 @@ class ImageFiles(Tensor):
 
     def __new__(cls, decoder: Decoder, rows: np.ndarray) -> "ImageFiles":
         shape = (len(rows), *decoder.shape)
-        files: ImageFiles = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.uint8)  # type: ignore[attr-defined]
+        files: ImageFiles = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.uint8)
         files.decoder, files.rows = decoder, rows
         return files
 
@@ -112,22 +112,28 @@ class ImageFiles(Tensor):
         blocks = (self.decoder(self.rows[i : i + size]) for i in range(0, len(self.rows), size))
         return with_progress(blocks, "decoding images", len(self.rows), len)
 
-    def __getitem__(self, index: Any) -> Tensor:  # type: ignore[override]  # noqa: ANN401
+    def __getitem__(self, index: Any) -> Tensor:  # noqa: ANN401
         if isinstance(index, slice):
             return ImageFiles(self.decoder, self.rows[index])
-        if isinstance(index, Tensor):
+        if isinstance(index, Tensor) and index.ndim == 1:
             return ImageFiles(self.decoder, self.rows[index.numpy()])
         if isinstance(index, int):
             return self.decoder(self.rows[[index]])[0]
         return self.decoded()[index]
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:  # type: ignore[override]
-        return self[index].decoded() if dim == 0 else self.decoded().index_select(dim, index)
+        return self.decoder(self.rows[index.numpy()]) if dim == 0 else self.decoded().index_select(dim, index)
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+    def __torch_dispatch__(  # type: ignore[override]
+        cls,
+        function: Any,  # noqa: ANN401
+        types: Any,  # noqa: ANN401
+        args: Any = (),  # noqa: ANN401
+        kwargs: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         args, kwargs = tree_map_only(ImageFiles, ImageFiles.decoded, (args, kwargs or {}))
         return function(*args, **kwargs)
 
