@@ -17,8 +17,8 @@ class HighwayConvConfig:
     """A convolutional highway network for images of any size, from 8x8 to 256x256 and beyond.
 
     Large images are first halved by plain convolutions of stride 2, so that the cost hardly grows with their size.
-    Up to three stages follow, each a plain convolution and highway layers, with pooling between them; each stage has
-    twice the feature maps of the one before. Their mean over the image goes to a linear classifier.
+    Up to three stages follow, each a plain convolution and highway layers, with pooling and dropout between them; each
+    stage has twice the feature maps of the one before. Their mean over the image goes to a linear classifier.
 
     Attributes:
         depth: Number of layers with weights, the classifier included; by default, three highway layers per stage.
@@ -55,7 +55,7 @@ class HighwayConvConfig:
         layers: list[Layer] = [Conv(self.width, stride=2)] * halvings
         highways = self._highways(halvings, stages)
         for stage, count in enumerate(highways):
-            layers += [Pool(2, 2)] if stage else []
+            layers += [Pool(2, 2), Dropout(0.2)] if stage else []
             layers += [Conv(self.width * 2**stage), Highways((3,) * count)]
         layers += [Pool(how="mean"), Dropout(0.2)]
         bias = suggest_gate_bias(max(1, sum(highways))) if self.gate_bias is None else self.gate_bias
