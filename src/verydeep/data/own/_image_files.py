@@ -106,11 +106,11 @@ class ImageFiles(Tensor):
         """The images as an ordinary tensor."""
         return self.decoder(self.rows)
 
-    def blocks(self, multiple: int = 1) -> Iterator[Tensor]:
+    def blocks(self, multiple: int = 1, description: str = "decoding images") -> Iterator[Tensor]:
         """All images, decoded block by block, with progress; the sizes of all blocks but the last are a multiple."""
         size = max(1, _BLOCK // prod(self.decoder.shape) // multiple) * multiple
         blocks = (self.decoder(self.rows[i : i + size]) for i in range(0, len(self.rows), size))
-        return with_progress(blocks, "decoding images", len(self.rows), len)
+        return with_progress(blocks, description, len(self.rows), len)
 
     def __getitem__(self, index: Any) -> Tensor:  # noqa: ANN401
         if isinstance(index, slice):

@@ -43,9 +43,10 @@ def read_image_folder(folder: Path, size: int | None, channels: int | None) -> d
     decoder = Decoder(paths, shape, read, keep=0 if in_memory else KEPT)
     splits, first = {}, 0
     for split, inside in files.items():
-        x = ImageFiles(decoder, np.arange(first, first + len(inside)))
-        labels = np.array([path.parent.name for path in inside], dtype=object)
-        splits[split] = RawSplit(torch.cat(list(x.blocks())) if in_memory else x, {"class": labels}, partial(_place, inside))
+        images = ImageFiles(decoder, np.arange(first, first + len(inside)))
+        x = torch.cat(list(images.blocks())) if in_memory else images
+        classes = np.array([path.parent.name for path in inside], dtype=object)
+        splits[split] = RawSplit(x, {"class": classes}, partial(_place, inside))
         first += len(inside)
     return splits
 

@@ -17,6 +17,7 @@ from verydeep.data.own._image_files import ImageFiles
 from verydeep.errors import UserError
 
 _CHUNK = 2**19  # values processed at once: they fit the cache, and most of a memory-mapped file stays on disk
+_AVERAGING = "averaging the images, which are too many for memory and stay in their files"
 
 
 def scale(x: Tensor, full: float = 256.0) -> Tensor:
@@ -146,5 +147,5 @@ def _chunks(x: Tensor) -> Iterator[Tensor]:
     """Iterate over `x` in chunks of samples that are small enough for the processor's cache."""
     size = max(1, _CHUNK // x.shape[1:].numel())
     if isinstance(x, ImageFiles):
-        return (chunk for block in x.blocks(size) for chunk in _chunks(block))
+        return (chunk for block in x.blocks(size, _AVERAGING) for chunk in _chunks(block))
     return (x[i : i + size] for i in range(0, len(x), size))
