@@ -19,18 +19,19 @@ from _result import write_result
 from PIL import Image
 
 from verydeep.config import to_dict
-from verydeep.data import DataConfig
+from verydeep.data import DataConfig, load_dataset
 from verydeep.data.known._fetch import load_raw
-from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, evaluate, train
 
 FOLDERS = {"digits": 1438, "mnist": 1000, "cifar10": 2000}
 TESTED = 1000
-UPDATES = 500
+UPDATES = 300
 BATCH = 50
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "small-images.json"
 
+DATA = DataConfig("a folder of images", validation=0.1)
 MUON = TrainConfig(
-    DataConfig("digits"),
+    DATA,
     ModelConfig("highway-conv"),
     OptimConfig("muon", lr=0.02, nesterov=True, weight_decay=0.1),
     ScheduleConfig("one-cycle", warmup=0.2),
@@ -44,10 +45,10 @@ NETWORKS = {
 }
 
 
-def make_folder(root: Path, name: str, count: int, seed: int) -> Path:
+def make_folder(root: Path, name: str, seed: int) -> Path:
     raw = load_raw(name, None)
     full = 16 if name == "digits" else 255
-    order = torch.randperm(len(raw.train.y), generator=torch.Generator().manual_seed(seed))[:count]
+    order = torch.randperm(len(raw.train.y), generator=torch.Generator().manual_seed(seed))[: FOLDERS[name]]
     chosen = {"train": (raw.train, order.tolist()), "test": (raw.test, range(min(TESTED, len(raw.test.y))))}
     for split, (samples, rows) in chosen.items():
         for row in rows:
@@ -58,15 +59,15 @@ def make_folder(root: Path, name: str, count: int, seed: int) -> Path:
     return root
 
 
-def measure(folder: Path, root: Path, config: TrainConfig, count: int, seed: int) -> tuple[float, float]:
-    """Test accuracy in percent after the last epoch, and seconds of CPU time."""
-    epochs = round(UPDATES / -(-count * 9 // 10 // BATCH))
-    data = DataConfig(str(folder), validation=0.1)
-    config = replace(config, data=data, epochs=epochs, batch_size=BATCH, seed=seed)
+def measure(folder: Path, root: Path, config: TrainConfig, seed: int) -> dict[str, Any]:
+    data = load_dataset(folder, validation=0.1)
+    updates = -(-len(data.train) // BATCH)  # per epoch
+    config = replace(config, epochs=round(UPDATES / updates), batch_size=BATCH, seed=seed, evaluate_test="never")
     start = time.process_time()
-    run = train(config, root, progress=False)
-    last: Any = run.metrics[-1]
-    return round(100 * last.test_accuracy, 2), round(time.process_time() - start, 1)
+    run = train(config, root, dataset=data, progress=False)
+    seconds = time.process_time() - start
+    accuracy = evaluate(run.model, data.test).accuracy
+    return {"test_accuracy": round(100 * accuracy, 2), "epochs": config.epochs, "cpu_seconds": round(seconds, 1)}
 
 
 def main() -> None:
@@ -74,28 +75,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for name, count in FOLDERS.items():
-        for network, config in NETWORKS.items():
+    rows = [{"images": name, "network": network, "runs": []} for name in FOLDERS for network in NETWORKS]
+    for seed in range(options.seeds):
+        for row in rows:
             with tempfile.TemporaryDirectory() as root:
-                found = [
-                    measure(
-                        make_folder(Path(root) / f"{seed}", name, count, seed),
-                        Path(root) / f"run-{seed}",
-                        config,
-                        count,
-                        seed,
-                    )
-                    for seed in range(options.seeds)
-                ]
-            accuracies, seconds = [accuracy for accuracy, _ in found], [spent for _, spent in found]
-            row = {"images": name, "count": count, "network": network, "mean": round(statistics.mean(accuracies), 2)}
-            rows.append(row | {"test_accuracy": accuracies, "cpu_seconds": seconds})
-            print(rows[-1], flush=True)
-    settings = {
-        name: {part: to_dict(config)[part] for part in ("optim", "schedule")} for name, config in NETWORKS.items()
-    }
-    write_result(OUT, {"updates": UPDATES, "batch_size": BATCH, "settings": settings, "folders": rows})
+                folder = make_folder(Path(root) / "images", row["images"], seed)
+                row["runs"].append(measure(folder, Path(root) / "run", NETWORKS[row["network"]], seed))
+            accuracies = [run["test_accuracy"] for run in row["runs"]]
+            print(row["images"], row["network"], accuracies, flush=True)
+            row["mean_test_accuracy"] = round(statistics.mean(accuracies), 2)
+        settings = {name: to_dict(config) for name, config in NETWORKS.items()}
+        write_result(OUT, {"updates": UPDATES, "folders": rows, "settings": settings})
 
 
 if __name__ == "__main__":
