@@ -75,7 +75,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [{"images": name, "network": network, "runs": []} for name in FOLDERS for network in NETWORKS]
+    rows: list[dict[str, Any]] = [
+        {"images": name, "network": network, "runs": []} for name in FOLDERS for network in NETWORKS
+    ]
     for seed in range(options.seeds):
         for row in rows:
             with tempfile.TemporaryDirectory() as root:

@@ -121,10 +121,10 @@ class ImageFiles(Tensor):
             return self.decoder(self.rows[[index]])[0]
         return self.decoded()[index]
 
-    def index_select(self, dim: int, index: Tensor) -> Tensor:  # type: ignore[override]
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
         return self.decoder(self.rows[index.numpy()]) if dim == 0 else self.decoded().index_select(dim, index)
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
