@@ -1,4 +1,4 @@
-"""Batches of a split that is one tensor, without worker processes.
+"""Batches of a split, without worker processes.
 
 The content of a batch depends only on the seed, the epoch and the number of the batch. An epoch can therefore be
 resumed at any batch, and processes can share each batch without communicating.
@@ -19,7 +19,7 @@ class Batches:
     """The batches of each epoch.
 
     Args:
-        split: The samples; tensors on any device, or memory-mapped.
+        split: The samples; tensors on any device, memory-mapped, or images in their files.
         batch_size: Samples per batch, over all processes together.
         seed: The seed of the order of each epoch and of the augmentation.
         shuffle: Whether each epoch has its own random order; otherwise it is that of the split.

@@ -20,7 +20,8 @@ class Split:
     """Samples and their targets.
 
     Attributes:
-        x: Samples along the first axis; images are `(n, channels, height, width)`.
+        x: Samples along the first axis; images are `(n, channels, height, width)`. Those of a large folder stay in
+            their files and are decoded when they are used.
         y: Class numbers, int64, `(n,)`; or standardised numbers or labels 0 and 1, float32, `(n, targets)`.
         prepare: The preparation that `Batches` still applies, for a split larger than memory; None if `x` is ready.
         whole: Whether the data has no splits, so that these are all of its samples.

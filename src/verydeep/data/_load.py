@@ -15,6 +15,7 @@ from verydeep.data._task import Task
 from verydeep.data.known._catalogue import KNOWN_NAMES
 from verydeep.data.known._fetch import load_raw
 from verydeep.data.own._array_files import is_memory_mapped
+from verydeep.data.own._image_files import ImageFiles
 from verydeep.data.own._in_memory import InMemory, in_memory
 from verydeep.data.own._raw_split import RawSplit
 from verydeep.data.own._read import check_options, read_own
@@ -147,10 +148,10 @@ def _dataset(
 
 
 def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool, task: Task) -> Split:
-    """Prepare samples now, or, for memory-mapped ones, leave it to `Batches`."""
+    """Prepare samples now, or, for those that stay on disk, leave it to `Batches`."""
     preparation.check_shape(x, where)
     targets = ready_targets(task, y)
-    if lazily:
+    if lazily or isinstance(x, ImageFiles):
         return Split(x, targets, preparation, task=task)
     return Split(preparation.whole(x, where), targets, task=task)
 

@@ -1,9 +1,9 @@
-"""The networks of the paper and those it is compared with.
+"""The networks of the paper, those it is compared with, and one of ours for images of any size.
 
 `_zoo` describes the named networks, `_cards` lists them with published results, `_spec` has the vocabulary that
-describes convolutional ones; `_mlp`, `_conv` and `_residual` build networks from configurations, `_registry` creates
-them by name, `_weights` saves and loads them. A name or a configuration goes in; a `Network`, which maps a batch of
-samples to logits, comes out.
+describes convolutional ones, and `_highway_conv` lays one out for any size of images; `_mlp`, `_conv` and `_residual`
+build networks from configurations, `_registry` creates them by name, `_weights` saves and loads them. A name or a
+configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
 """
 
 from typing import TYPE_CHECKING

@@ -18,7 +18,7 @@ class Card:
         name: The name for `create_model`.
         overrides: Arguments for `create_model` if the row is a variant of the named network.
         dataset: The dataset on which the accuracy was measured.
-        source: Table or figure of the paper, or another publication.
+        source: Table or figure of the paper, another publication, or ours.
         published: Test accuracy in percent as its authors report it: the best (mean ± standard deviation), or one
             number.
         inferred: What was not published, and how it is built here.
@@ -59,6 +59,7 @@ CARDS = (
         "a 16-map stem and learned projections where the width changes, which give the published number of parameters; "
         "a rectifier on the block state",
     ),
+    Card("highway-conv", "images of any size", "ours"),
 )
 
 
@@ -69,7 +70,7 @@ class ModelInfo(Card):
     Attributes:
         name: The name for `create_model`.
         dataset: The dataset on which the accuracy was measured.
-        source: Table or figure of the paper, or another publication.
+        source: Table or figure of the paper, another publication, or ours.
         published: Test accuracy in percent as its authors report it: the best (mean ± standard deviation), or one
             number.
         inferred: What was not published, and how it is built here.

@@ -12,6 +12,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
+from verydeep.models._highway_conv import HighwayConvConfig
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
 from verydeep.models._residual import ResidualConfig, ResidualNet
@@ -49,9 +50,13 @@ def create_model(
         raise unknown("model", name, NETWORKS)
     base = NETWORKS[name]
     _check_overrides(name, overrides)
-    if isinstance(base, ConvConfig) and "dropout" in overrides:
-        base = with_dropout(base, overrides.pop("dropout"))
-    return build(from_dict(type(base), to_dict(base) | overrides, name), device=device, dtype=dtype)
+    dropout = overrides.pop("dropout", 1.0) if _has_dropout(base) else 1.0
+    config = from_dict(type(base), to_dict(base) | overrides, name)
+    if isinstance(config, HighwayConvConfig):
+        config = config.describe()
+    if isinstance(config, ConvConfig):
+        config = with_dropout(config, dropout)
+    return build(config, device=device, dtype=dtype)
 
 
 def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
@@ -68,9 +73,13 @@ def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
         )
 
 
-def _settings(config: Config) -> set[str]:
+def _settings(config: Config | HighwayConvConfig) -> set[str]:
     """What can be overridden: the fields, and the multiplier of the dropout rates of convolutional networks."""
-    return {f.name for f in fields(config)} | ({"dropout"} if isinstance(config, ConvConfig) else set())
+    return {f.name for f in fields(config)} | ({"dropout"} if _has_dropout(config) else set())
+
+
+def _has_dropout(config: Config | HighwayConvConfig) -> bool:
+    return isinstance(config, ConvConfig | HighwayConvConfig)
 
 
 def build(config: Config, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Network:

@@ -1,27 +1,54 @@
 """A folder of images with one sub-folder per class, perhaps one level below `train`, `valid` and `test`."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 
+from verydeep.data.own._image_files import Decoder, ImageFiles, with_progress
 from verydeep.data.own._raw_split import RawSplit, match_split_names
 from verydeep.errors import UserError, shorten
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 # Only formats that Pillow decodes by itself: for others, such as EPS, it starts programs, whatever the suffix is.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+IN_MEMORY = 2 * 2**30  # bytes of prepared images up to which a folder is decoded at once; larger ones batch by batch
+KEPT = 2**30  # bytes of decoded images of such a larger folder that stay in memory
+_ORIENTATION = 0x0112  # the EXIF tag that says how the camera was held
 
 
 def read_image_folder(folder: Path, size: int | None, channels: int | None) -> dict[str, RawSplit]:
-    """Read the splits of the folder; one without a `train` folder is all `train`."""
+    """Read the splits of the folder; one without a `train` folder is all `train`.
+
+    Images that would take more than `IN_MEMORY` once prepared stay in their files and are decoded when they are used.
+    """
     files = {split: _image_files(path) for split, path in _split_folders(folder).items()}
-    images = {split: [read_image(path, size) for path in paths] for split, paths in files.items()}
-    pairs = [(path, image) for split in files for path, image in zip(files[split], images[split], strict=True)]
-    _check_same_size(pairs)
-    channels = channels or max(image.shape[0] for _, image in pairs)
-    return {split: _stack(files[split], images[split], channels) for split in files}
+    paths = [path for inside in files.values() for path in inside]
+    with warnings.catch_warnings(action="ignore"):
+        seen = with_progress(paths, f"looking at {folder.name}", len(paths))
+        shapes = [_shape_of(path, size) for path in seen]
+    _check_same_size(paths, shapes)
+    shape = (channels or max(shapes)[0], *shapes[0][1:])
+    in_memory = len(paths) * prod(shape) * torch.float32.itemsize <= IN_MEMORY
+    read = partial(_read_as, size=size, channels=shape[0])
+    decoder = Decoder(paths, shape, read, keep=0 if in_memory else KEPT)
+    splits, first = {}, 0
+    for split, inside in files.items():
+        images = ImageFiles(decoder, np.arange(first, first + len(inside)))
+        x = torch.cat(list(images.blocks())) if in_memory else images
+        classes = np.array([path.parent.name for path in inside], dtype=object)
+        splits[split] = RawSplit(x, {"class": classes}, partial(_place, inside))
+        first += len(inside)
+    return splits
 
 
 def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndarray:
@@ -31,28 +58,61 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndar
         path: The file.
         size: Resize to this height and width; one number is both. By default the image keeps its size.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    with warnings.catch_warnings(action="ignore"):
+        return _decode(path, size)
+
+
+def _read_as(path: Path, size: int | None, channels: int) -> np.ndarray:
+    return with_channels(_decode(path, size), channels)
+
+
+def _decode(path: Path, size: int | tuple[int, int] | None) -> np.ndarray:
+    from PIL import Image, ImageOps
+
+    with _opened(path) as file:
+        image = ImageOps.exif_transpose(file)
+        mode = _mode(image)
+        if image.has_transparency_data:  # a transparent pixel may have any colour, often that of the shape itself
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        image = image.convert(mode)
+        if size is not None:
+            height, width = (size, size) if isinstance(size, int) else size
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+        pixels = np.array(image)
+    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
+
+
+def _shape_of(path: Path, size: int | None) -> tuple[int, int, int]:
+    """The shape that `_decode` will give, from the header of the file alone."""
+    with _opened(path) as image:
+        channels = 1 if _mode(image) == "L" else 3
+        if size is not None:
+            return channels, size, size
+        sideways = image.getexif().get(_ORIENTATION) in (5, 6, 7, 8)
+        width, height = reversed(image.size) if sideways else image.size
+        return channels, height, width
+
+
+def _mode(image: "Image") -> Literal["L", "RGB"]:
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"mode {image.mode} has more than 8 bits; save it with 8")
+    return "L" if image.mode in ("1", "L", "LA") else "RGB"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator["Image"]:
+    """Open an image; errors in the body become a `UserError` that names the file."""
+    from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as file:
-            image = ImageOps.exif_transpose(file)
-            if image.mode.startswith(("I", "F")):
-                raise ValueError(f"mode {image.mode} has more than 8 bits; save it with 8")
-            mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
-            if image.has_transparency_data:  # a transparent pixel may have any colour, often that of the shape itself
-                image = image.convert("RGBA")
-                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-            image = image.convert(mode)
-            if size is not None:
-                height, width = (size, size) if isinstance(size, int) else size
-                image = image.resize((width, height), Image.Resampling.BILINEAR)
-            pixels = np.array(image)
+        with Image.open(path, formats=FORMATS) as file:
+            yield file
     except UnidentifiedImageError:
         formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise UserError(f"{path}: cannot be read as an image: its content is not {formats}") from None
     except Exception as error:  # a broken file makes Pillow's readers raise many kinds of exceptions
         raise UserError(f"{path}: cannot be read as an image: {shorten(error)}") from None
-    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
 
 
 def with_channels(image: np.ndarray, channels: int) -> np.ndarray:
@@ -105,23 +165,18 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _check_same_size(images: list[tuple[Path, np.ndarray]]) -> None:
-    (first, image), *_ = images
-    for path, other in images:
-        if other.shape[1:] != image.shape[1:]:
+def _check_same_size(paths: list[Path], shapes: list[tuple[int, int, int]]) -> None:
+    for path, shape in zip(paths, shapes, strict=True):
+        if shape[1:] != shapes[0][1:]:
             raise UserError(
-                f"{path} is {_size(other)} pixels, {first} is {_size(image)}; "
+                f"{path} is {_size(shape)} pixels, {paths[0]} is {_size(shapes[0])}; "
                 "all images must have the same size, or set data.image_size to resize them"
             )
 
 
-def _size(image: np.ndarray) -> str:
-    return f"{image.shape[2]}x{image.shape[1]}"
+def _size(shape: tuple[int, int, int]) -> str:
+    return f"{shape[2]}x{shape[1]}"
 
 
-def _stack(files: list[Path], images: list[np.ndarray], channels: int) -> RawSplit:
-    x = np.empty((len(images), channels, *images[0].shape[1:]), dtype=np.uint8)
-    for row, image in zip(x, images, strict=True):
-        row[:] = with_channels(image, channels)
-    labels = np.array([path.parent.name for path in files], dtype=object)
-    return RawSplit(torch.from_numpy(x), {"class": labels}, lambda i, _name: str(files[i]))
+def _place(files: list[Path], row: int, column: str) -> str:
+    return str(files[row])

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from verydeep.data._config import Preprocess
+from verydeep.data.own._image_files import ImageFiles
 from verydeep.errors import UserError
 
 _CHUNK = 2**19  # values processed at once: they fit the cache, and most of a memory-mapped file stays on disk
+_AVERAGING = "averaging the images, which are too many for memory and stay in their files"
 
 
 def scale(x: Tensor, full: float = 256.0) -> Tensor:
@@ -27,9 +29,11 @@ def global_contrast_normalise(x: Tensor) -> Tensor:
     """Give each sample mean 0 and standard deviation 1 over all its values, as float32.
 
     The authors published their normalised CIFAR images but not the scale they used; unit deviation is our choice. A
-    sample without any contrast becomes all zeros.
+    sample without any contrast becomes all zeros. A sample has the same bits alone and among others.
     """
     values = x.to(torch.float32)
+    if len(values) == 1:  # torch would share the sum of a single large sample among threads and round differently
+        return global_contrast_normalise(values.repeat(2, *(1 for _ in x.shape[1:])))[:1]
     axes = tuple(range(1, x.ndim))
     centred = values - values.mean(axes, keepdim=True)
     deviation = centred.square().mean(axes, keepdim=True).sqrt()
@@ -141,5 +145,7 @@ def _numbers(x: Tensor) -> tuple[float, ...]:
 
 def _chunks(x: Tensor) -> Iterator[Tensor]:
     """Iterate over `x` in chunks of samples that are small enough for the processor's cache."""
-    size = max(1, _CHUNK // x[0].numel())
+    size = max(1, _CHUNK // x.shape[1:].numel())
+    if isinstance(x, ImageFiles):
+        return (chunk for block in x.blocks(size, _AVERAGING) for chunk in _chunks(block))
     return (x[i : i + size] for i in range(0, len(x), size))
