@@ -25,6 +25,7 @@ from verydeep.training._initial_weights import InitialWeights, load_initial_weig
 from verydeep.training._interrupt import interruptible
 from verydeep.training._objective import OwnMetrics, make_objective
 from verydeep.training._progress import TrainingProgress, choose_progress
+from verydeep.training._summary_lines import summary_lines
 from verydeep.training._trainer import Trainer
 from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._derived_run import parent_metadata
@@ -355,6 +356,9 @@ def _fit(
                 initial = start.initial
                 recorded = None if initial is None else {"path": initial.source, "sha256": initial.digest}
                 Run.create(run.path, run.config, model, start.metadata, recorded)
+                is_own = "dataset" in start.metadata["own"]
+                for line in summary_lines(run.config, model, dataset, len(trainer.batches), is_own):
+                    _note(trainer, line)
                 if initial is not None:
                     _note(trainer, initial.describe())
             if change is not None:

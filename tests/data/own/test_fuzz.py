@@ -19,7 +19,11 @@ many = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCh
 few = settings(many, max_examples=300)
 
 numbers = st.floats(allow_nan=True, allow_infinity=True).map(repr) | st.integers().map(str)
-cells = st.one_of(numbers, st.sampled_from(["", "a", "b", "NA", "0", "1", "2", '"', "1_0", "１", "5%", "1,5", "2020-01-02"]), st.text(max_size=4))
+cells = st.one_of(
+    numbers,
+    st.sampled_from(["", "a", "b", "NA", "0", "1", "2", '"', "1_0", "１", "5%", "1,5", "2020-01-02"]),
+    st.text(max_size=4),
+)
 columns = st.sampled_from(["a", "b", "label", "", "x y"])
 
 

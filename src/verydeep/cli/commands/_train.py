@@ -35,7 +35,7 @@ from verydeep.cli._study_options import (
 from verydeep.config import former_names
 from verydeep.errors import UserError
 from verydeep.training import TrainConfig
-from verydeep.words import plural
+from verydeep.words import named_score, plural
 
 if TYPE_CHECKING:
     from verydeep.data import Dataset
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 _OF_SEEDS = ("jobs", "storage", "artifacts", "heartbeat")
 _LISTS = {"data.target", "data.ignore", "data.categorical", "class_weight"}
 _DATA_FILES = (".csv", ".tsv", ".parquet", ".npz")
-_ACCURACIES = {
-    "accuracy": "training accuracy", "train_accuracy": "training accuracy",
-    "valid_accuracy": "validation accuracy", "test_accuracy": "test accuracy",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,6 +139,13 @@ def _train(options: TrainOptions, progress: TrainingProgress) -> str:
 
     exists = options.continue_ and options.folder is not None and (options.folder / "config.json").exists()
     data = None if exists else _read_data(options)  # a run that has ended or has other settings needs no data
+    if (
+        options.what is None
+        and options.settings.data == TrainConfig().data
+        and not options.quiet
+        and _is_first_process()
+    ):
+        print("training on mnist; for other data: verydeep train PATH_OR_NAME", flush=True)
     starts = _announce(options, progress)
     run = train(
         options.settings, options.folder, resume=options.continue_, loaded=data, root=options.root, progress=progress
@@ -162,7 +165,7 @@ def _resume(options: ResumeOptions, progress: TrainingProgress) -> str:
 
 
 def _announce(options: TrainOptions, progress: TrainingProgress) -> list[Position]:
-    """Say what is trained when training starts, which is when network and data are known to fit.
+    """Say that a run is continued, when that is known.
 
     Returns:
         An empty list; it will hold the position where training starts.
@@ -171,8 +174,9 @@ def _announce(options: TrainOptions, progress: TrainingProgress) -> list[Positio
     starts: list[Position] = []
 
     def announce(run: Run, position: Position, batches: int) -> None:
-        if not options.quiet:
-            print(_first_line(options, run, position), flush=True)
+        if not options.quiet and (position.epoch or position.batch):
+            done = f"{position.epoch} of {plural(run.config.epochs, 'epoch')}"
+            print(f"continuing {run.path} after {done}", flush=True)
         starts.append(position)
         start(run, position, batches)
 
@@ -180,18 +184,11 @@ def _announce(options: TrainOptions, progress: TrainingProgress) -> list[Positio
     return starts
 
 
-def _first_line(options: TrainOptions, run: Run, position: Position) -> str:
-    if not position.epoch and not position.batch:
-        return what_is_trained(options)
-    return f"continuing {run.path} after {position.epoch} of {plural(run.config.epochs, 'epoch')}"
-
-
 def what_is_trained(options: TrainOptions) -> str:
-    """The first line of a training."""
+    """The first line of a training with several seeds."""
     settings = options.settings
-    given = options.what is not None or settings.data != TrainConfig().data
-    others = "" if given else "; for other data: verydeep train PATH_OR_NAME"
-    return f"training {settings.model.name} on {settings.data.source}{others}"
+    network = f"{settings.model.name} " if settings.model.name else ""
+    return f"training {network}on {settings.data.source}"
 
 
 def _read_data(options: TrainOptions) -> Dataset | None:
@@ -378,12 +375,14 @@ def _ending(run: Run) -> str:
 def _outcome(run: Run) -> str:
     summary = run.summary
     assert summary is not None
-    best = summary.best
-    measured = {} if (line := best or summary.last) is None else line.to_dict()
-    accuracies = {name: value for name, value in measured.items() if name.endswith("accuracy") and value is not None}
-    if "train_accuracy" in accuracies:  # measured after the epoch, so it says more than that of the batches
-        accuracies.pop("accuracy", None)
-    shown = ", ".join(f"{_ACCURACIES.get(name, name)} {value:.2%}" for name, value in accuracies.items())
+    best, line, measure = summary.best, summary.best or summary.last, run.measure
+    names = {
+        "training": f"train_{measure}" if line is not None and line.get(f"train_{measure}") is not None else measure,
+        "validation": f"valid_{measure}",
+        "test": f"test_{measure}",
+    }
+    values = {word: None if line is None else line.get(name) for word, name in names.items()}
+    shown = ", ".join(f"{word} {named_score(measure, value)}" for word, value in values.items() if value is not None)
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
     epochs = plural(summary.epochs, "epoch")
     return f"{summary.status} after {epochs}{kept}: {shown}"

@@ -1,0 +1,113 @@
+"""What is going to be trained, in a few lines that a person checks at a glance before it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from verydeep.data import KNOWN_NAMES, TablePreparation
+from verydeep.errors import shorten
+from verydeep.models import Network
+from verydeep.words import MEASURES, plural
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from verydeep.data import Dataset
+    from verydeep.training._config import TrainConfig
+
+_MOST_NAMES = 5  # of classes, labels or targets
+
+
+def summary_lines(config: TrainConfig, model: nn.Module, dataset: Dataset, batches: int, is_own: bool) -> list[str]:
+    """Describe the data, the task, the splits, the network and the number of updates.
+
+    Args:
+        config: The completed configuration.
+        model: The network.
+        dataset: The data.
+        batches: The number of updates per epoch.
+        is_own: Whether the data was given in Python.
+    """
+    named = dataset.name if is_own else config.data.source
+    network = config.model.name if isinstance(model, Network) else type(model).__name__
+    lines = [f"training {network} on {named}", *_data(dataset), _target(config, dataset), _splits(dataset)]
+    return [lines[0], *(f"  {line}" for line in [*lines[1:], _network(config, model), _updates(config, batches)])]
+
+
+def _data(dataset: Dataset) -> list[str]:
+    rows = sum(len(split) for split in (dataset.train, dataset.valid, dataset.test) if split is not None)
+    shape = tuple(dataset.train.x.shape[1:])
+    if isinstance(dataset.preparation, TablePreparation):
+        return [f"{plural(rows, 'row')}, {plural(shape[0], 'feature')}", *dataset.preparation.describe()]
+    if len(shape) == 3:
+        channels = {1: "grey", 3: "colour"}.get(shape[0], f"{shape[0]}-channel")
+        return [f"{rows:,} {channels} images of {shape[2]} x {shape[1]} pixels"]
+    return [f"{plural(rows, 'sample')} of shape {shape}"]
+
+
+def _target(config: TrainConfig, dataset: Dataset) -> str:
+    """The task, how it can be overridden, and the shares or ranges of the target."""
+    task, y = dataset.task, dataset.train.y
+    columns = f"target {_listed(task.target)}: " if task.target else ""
+    given = config.data.task is not None or config.data.source in KNOWN_NAMES
+    if task.kind == "classification":
+        counts = torch.bincount(y, minlength=task.outputs)
+        largest = int(counts.argmax())
+        share = f"{counts[largest] / len(y):.1%} of the training samples are {shorten(task.names[largest])}"
+        may_be_number = not given and all(_is_number(name) for name in task.names) and task.outputs > 2
+        other = "; for numbers: --task regression" if may_be_number and task.target else ""
+        return f"{columns}classification, {plural(task.outputs, 'class').replace('classs', 'classes')}; {share}{other}"
+    if task.kind == "multilabel":
+        ones = [f"{name} {share:.1%}" for name, share in zip(task.names, y.mean(0).tolist(), strict=True)]
+        return f"{plural(task.outputs, 'label')}, of the training samples have: {_cut(ones)}"
+    original = task.restore(y)
+    low, high = original.amin(0).tolist(), original.amax(0).tolist()
+    ranges = [f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True)]
+    named = ranges if task.outputs == 1 else [f"{name} {r}" for name, r in zip(task.names, ranges, strict=True)]
+    rounded = original.round()
+    whole = task.target and not given and task.outputs == 1 and torch.allclose(original, rounded, rtol=1e-6)
+    values = f", {len(rounded.unique()):,} different whole numbers; for classes: --task classification" * bool(whole)
+    return f"{columns if task.outputs == 1 else ''}regression, {_cut(named)}{values}"
+
+
+def _splits(dataset: Dataset) -> str:
+    valid = f"{len(dataset.valid):,} for validation" if dataset.valid is not None else "none for validation"
+    return f"{len(dataset.train):,} for training, {valid}, {len(dataset.test):,} for testing"
+
+
+def _network(config: TrainConfig, model: nn.Module) -> str:
+    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    layers = f"{plural(model.config.depth, 'layer')}, " if isinstance(model, Network) else ""
+    width = getattr(getattr(model, "config", None), "width", None)
+    units = f"{width} units each, " if isinstance(width, int) and layers else ""
+    return f"{layers}{units}{parameters:,} parameters"
+
+
+def _updates(config: TrainConfig, batches: int) -> str:
+    total = f"{config.epochs * batches:,} updates"
+    text = f"{total}: {plural(config.epochs, 'epoch')} of {plural(batches, 'batch').replace('batchs', 'batches')} "
+    text += f"of {config.batch_size:,}; {config.optim.name}, learning rate {config.optim.lr:g}"
+    if config.patience:
+        metric = config.metric or "accuracy"
+        name = MEASURES.get(metric, metric.replace("_", " "))
+        text += f"; stops early after {plural(config.patience, 'epoch')} without a better validation {name}"
+    return text
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return _cut([shorten(name) for name in names])
+
+
+def _cut(parts: list[str]) -> str:
+    more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
+    return ", ".join(parts[:_MOST_NAMES]) + more
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
