@@ -158,7 +158,7 @@ def test_one_model_is_shown_with_what_was_inferred(capsys: pytest.CaptureFixture
 
 
 _AMBIGUOUS = "--name is not unique: give --model.name, --optim.name or --schedule.name (see verydeep train --help)"
-_TWO_VALUES = "--target takes one value, but 'b' follows 'a'; a value with spaces needs quotes: --target 'a b'"
+_TWO_VALUES = "--device takes one value, but 'b' follows 'a'; a value with spaces needs quotes: --device 'a b'"
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ _TWO_VALUES = "--target takes one value, but 'b' follows 'a'; a value with space
         (["train", "--optim", "adm"], "--optim must be sgd, adam or muon, not 'adm' (see verydeep train --help)"),
         (
             ["train", "--validation", "x"],
-            "--validation must be a whole number, a number or paper, not 'x' (see verydeep train --help)",
+            "--validation must be a whole number, a number, paper or auto, not 'x' (see verydeep train --help)",
         ),
-        (["train", "--target", "a", "b"], _TWO_VALUES),
+        (["train", "--device", "a", "b"], _TWO_VALUES),
         (
             ["eval", "run", "--data.split", "x"],
             "unknown option --data.split; did you mean --split? (see verydeep eval --help)",

@@ -107,7 +107,7 @@ def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("mnist", {"target": "label"}, "data.target cannot be used"),
         ("mnist", {"image_size": 8}, "data.image_size cannot be used"),
         ("mnist", {"validation": 1.5}, "validation = 1.5 must be a fraction between 0 and 1"),
-        ("mnist", {"validation": 0}, "validation must be 1 sample or more"),
+        ("mnist", {"validation": -1}, "validation must be 1 sample or more"),
         ("mnist", {"validation": True}, "validation: expected"),
         ("mnist", {"validation": float("nan")}, "validation = nan must be a fraction between 0 and 1"),
         ("mnist", {"validation": 200}, "would hold out 200 of 200"),

@@ -15,7 +15,7 @@ from verydeep.cli.commands._train import TrainOptions, parse, what_is_trained
 from verydeep.config import from_dict
 from verydeep.errors import UserError
 from verydeep.studies import Seeds
-from verydeep.training import Run, TrainConfig, train
+from verydeep.training import ModelConfig, Run, TrainConfig, train
 
 TINY = """
 epochs = 2
@@ -58,7 +58,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("epochs = 0", "epochs must be at least 1, got 0"),
         ("batch_size = -1", "batch_size must be at least 1, got -1"),
         ("threads = 0", "threads must be from 1 to 1024, got 0"),
-        ("patience = 0", "patience must be at least 1, got 0"),
+        ("patience = -1", "patience must be 0 or more, got -1"),
         ("seed = -1", "seed must be at least 0 and less than 2 ** 63, got -1"),
         ("seed = 100000000000000000000", "seed must be at least 0 and less than 2 ** 63, got 1"),
         ("checkpoint_every = -0.1", "checkpoint_every must be 0 or more"),
@@ -127,9 +127,13 @@ def test_a_line_an_epoch_where_there_is_no_terminal_and_nothing_when_quiet(
     assert main(["train", str(file), "--folder", str(tmp_path / "a")]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "training highway-mlp on digits"
-    assert [line.split("  ")[0] for line in lines[:2]] == ["epoch 1/2", "epoch 2/2"]
-    assert all(word in lines[0] for word in ("loss ", "valid ", "test ", "%", "lr 0.01"))
-    assert lines[2].startswith("finished after 2 epochs: ")
+    summary, epochs = [line.strip() for line in lines if line[0] == " "], [line for line in lines if line[0] != " "]
+    assert summary[0] == "1,797 grey images of 8 x 8 pixels"
+    assert summary[1].startswith("classification, 10 classes; 10.")
+    assert summary[-1].startswith("30 updates: 2 epochs of 15 batches of 100; sgd, learning rate 0.01")
+    assert [line.split("  ")[0] for line in epochs[:2]] == ["epoch 1/2", "epoch 2/2"]
+    assert all(word in epochs[0] for word in ("loss ", "valid ", "test ", "%", "lr "))
+    assert epochs[2].startswith("finished after 2 epochs")
     assert lines[2].endswith(str(tmp_path / "a"))
     assert main(["train", str(file), "--folder", str(tmp_path / "b"), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -258,13 +262,13 @@ def test_a_table_is_trained_on(flowers: Path, tmp_path: Path, ignore: list[str])
         flowers.write_text(flowers.read_text().replace("size", ",size", 1).replace("\n", "\n0,")[:-2])
     assert main([*command, "--folder", str(tmp_path / "run")]) == 0
     run = Run.load(tmp_path / "run")
-    assert (run.config.data.source, run.config.data.target) == (str(flowers), "kind")
+    assert (run.config.data.source, run.config.data.target) == (str(flowers), ("kind",))
     assert run.model.input_shape == (1,)
 
 
 def test_a_table_whose_target_is_not_known_asks_for_it(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", str(flowers)]) == 2
-    assert "which column holds the classes? Add --target with one of 'size', 'colour'" in one_line(capsys)
+    assert "which column is to be predicted? Add --target with one of 'size', 'colour'" in one_line(capsys)
 
 
 def test_the_table_may_follow_a_list_of_columns(flowers: Path) -> None:
@@ -320,7 +324,7 @@ def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
         (["digits", "--blocks", "5"], "highway-mlp has no setting 'blocks'; these networks have it: resnet-110"),
         (["flowers.csv", "--target", "kind", "--model", "highway-a"], "highway-a takes images of shape"),
         (["digits", "--device", "cud"], "there is no device 'cud'; give cpu, cuda, or auto"),
-        (["digits", "--target", "a", "b"], "--target takes one value, but 'b' follows 'a'"),
+        (["digits", "--activation", "a", "b"], "--activation takes one value, but 'b' follows 'a'"),
         (["digits", "--layers", "3"], "did you mean --depth?"),
         (["digits", "--bs", "3"], "did you mean --batch-size?"),
         (["digits", "--wd", "3"], "did you mean --weight-decay?"),
@@ -367,9 +371,10 @@ def test_a_run_is_not_taken_for_data(file: Path, tmp_path: Path, capsys: pytest.
     assert one_line(capsys) == f"verydeep: {path} is a run; continue it with: verydeep train --resume {path}\n"
 
 
-def test_training_without_arguments_names_its_data() -> None:
-    assert what_is_trained(TrainOptions()).startswith("training highway-mlp on mnist; for other data: verydeep train")
-    assert what_is_trained(TrainOptions(what="mnist")) == "training highway-mlp on mnist"
+def test_seeds_name_their_network_and_data() -> None:
+    assert what_is_trained(TrainOptions(what="mnist")) == "training on mnist"
+    named = TrainOptions(settings=TrainConfig(model=ModelConfig("plain-mlp")))
+    assert what_is_trained(named) == "training plain-mlp on mnist"
 
 
 def test_one_epoch_is_singular(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

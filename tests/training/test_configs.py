@@ -13,7 +13,7 @@ from verydeep.config import config_folder, dotted, find_config, list_configs, re
 from verydeep.data import Dataset, Split
 from verydeep.models import create_model
 from verydeep.search import read_search
-from verydeep.training import TrainConfig, make_model, read_config
+from verydeep.training import TrainConfig, complete_config, make_model, read_config
 from verydeep.training.step._optimiser import make_optimiser
 
 FOLDER = Path(__file__).parents[2] / "configs"
@@ -147,7 +147,7 @@ def resolved(name: str) -> dict[str, Any]:
     """The settings of a configuration and of the files it extends that differ from the defaults."""
     search = "search" in name or name.startswith("fig1/")
     values = dotted(read_search(name).as_dict() if search else to_dict(read_config(name)))
-    defaults = dotted(to_dict(TrainConfig()))
+    defaults = dotted(to_dict(complete_config(TrainConfig())))
     return {key: value for key, value in values.items() if key not in defaults or defaults[key] != value}
 
 

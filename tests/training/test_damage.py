@@ -106,7 +106,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path, tiny: Datase
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    save_checkpoint(folder, *model_and_optimiser(), Position(3, 4, 5.5, 6))
+    save_checkpoint(folder, *model_and_optimiser(), Position(3, 4, (5.5, 6.0)))
     return next(folder.iterdir())
 
 

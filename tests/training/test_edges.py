@@ -44,7 +44,7 @@ def classifier(**options: Any) -> nn.Module:
 def test_a_wish_to_stop_is_heard_also_when_an_epoch_is_one_batch(
     batch_size: int, tiny: Dataset, configure: Any, tmp_path: Path
 ) -> None:
-    config: TrainConfig = configure(batch_size=batch_size, epochs=3)
+    config: TrainConfig = configure(batch_size=batch_size, epochs=3, optim=OptimConfig(lr=0.01))
     run = Run.create(tmp_path / "run", config, make_model(config, tiny), {})
     trainer = Trainer(run, make_model(config, tiny), tiny, ProcessGroup(0, 1, torch.device("cpu")), TrainingProgress())
     interrupt = Interrupt()

@@ -94,7 +94,7 @@ def test_the_same_set_by_name_gives_the_same_answers(digits: Run, tmp_path: Path
 
 
 def test_other_tables_are_prepared_as_the_training_table_was(table: Path, tmp_path: Path, configure: Configure) -> None:
-    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    run = train(configure(data=DataConfig(str(table), validation=0)), tmp_path / "run")
     header, *rows = table.read_text().splitlines()
     wanted = load_dataset(str(table)).preparation
     few = tmp_path / "few.csv"
@@ -120,7 +120,7 @@ def test_a_column_without_a_name_is_no_concern_of_other_tables(
 def test_other_data_never_takes_the_place_of_the_runs_own_result(
     table: Path, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    run = train(configure(data=DataConfig(str(table), validation=0)), tmp_path / "run")
     for folder in ("new", "newer"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "flowers.csv").write_text(table.read_text())
@@ -138,7 +138,7 @@ def test_other_data_never_takes_the_place_of_the_runs_own_result(
 
 
 def test_classes_are_matched_by_name(table: Path, tmp_path: Path, configure: Configure) -> None:
-    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    run = train(configure(data=DataConfig(str(table), validation=0)), tmp_path / "run")
     only = tmp_path / "tulips.csv"
     only.write_text("label,size,colour\ntulip,104,blue\ntulip,101,red\n")
     assert load_data(run, str(only)).y.tolist() == [1, 1]  # by itself it would be class 0
@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
 
 
 def test_a_table_is_asked_for_when_a_table_was_trained_on(table: Path, tmp_path: Path, configure: Configure) -> None:
-    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    run = train(configure(data=DataConfig(str(table), validation=0)), tmp_path / "run")
     np.savez(tmp_path / "a.npz", x=np.zeros((4, 3)), y=np.arange(4))
     with pytest.raises(UserError, match="is not a table; the network was trained on a table with the columns 'size'"):
         load_data(run, str(tmp_path / "a.npz"))
@@ -210,7 +210,7 @@ def test_runs_that_are_not_there_or_have_no_weights_are_refused(
 
 
 def test_data_that_has_changed_since_training_is_noticed(table: Path, tmp_path: Path, configure: Configure) -> None:
-    run = train(configure(data=DataConfig(str(table))), tmp_path / "run")
+    run = train(configure(data=DataConfig(str(table), validation=0)), tmp_path / "run")
     table.write_text(table.read_text() + "104,red,rose\n" * 10)
     with pytest.raises(UserError, match=r"has changed since .* \(train 48, now 56"):
         load_data(run)

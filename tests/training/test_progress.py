@@ -68,8 +68,10 @@ def test_a_training_shows_its_epochs_in_a_notebook(
     assert notebook.outputs == []
     train(configure(epochs=15, init=str(parent.path)), tmp_path / "run", dataset=tiny)
     [shown] = notebook.outputs  # one output, replaced again and again
-    assert shown[0].splitlines()[1].startswith("epoch 1/15  ░░░░")
-    lines = shown[-1].splitlines()
+    assert shown[0].splitlines()[-1].startswith("epoch 1/15  ░░░░")
+    assert shown[0].splitlines()[0] == "training highway-mlp on tiny"
+    first, *lines = (line for line in shown[-1].splitlines() if line[0] != " ")
+    assert first == "training highway-mlp on tiny"
     assert lines[0].startswith("starting from the weights of ")
     assert lines[1] == "... 3 earlier epochs"
     assert [line.split()[1] for line in lines[2:]] == [f"{epoch}/15" for epoch in range(4, 16)]

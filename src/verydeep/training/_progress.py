@@ -37,6 +37,9 @@ class TrainingProgress:
         epoch 2
     """
 
+    def summary(self, lines: list[str]) -> None:
+        """Called before a new run starts, with lines that describe its data, its network and its settings."""
+
     def start(self, run: Run, position: Position, batches: int) -> None:
         """Called when training begins or continues.
 
@@ -72,6 +75,9 @@ class TrainingProgress:
 
 class ProgressLines(TrainingProgress):
     """A line per epoch, for logs."""
+
+    def summary(self, lines: list[str]) -> None:
+        print("\n".join(lines), flush=True)
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         self.epochs = run.config.epochs
@@ -125,6 +131,9 @@ class LiveProgress(TrainingProgress):
 class ProgressBar(LiveProgress):
     """A live bar for the current epoch, and a line for each epoch before."""
 
+    def summary(self, lines: list[str]) -> None:
+        print("\n".join(lines), flush=True)
+
     def start(self, run: Run, position: Position, batches: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -162,6 +171,9 @@ class NotebookProgress(LiveProgress):
 
     def __init__(self) -> None:
         self.text, self.lines, self.notes = NotebookText(), list[str](), list[str]()
+
+    def summary(self, lines: list[str]) -> None:
+        self.notes += lines
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         super().start(run, position, batches)

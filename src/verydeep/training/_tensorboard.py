@@ -55,6 +55,9 @@ class TensorBoard(TrainingProgress):
         self._write(metrics)
         self.progress.epoch(metrics)
 
+    def summary(self, lines: list[str]) -> None:
+        self.progress.summary(lines)
+
     def note(self, message: str) -> None:
         self.progress.note(message)
 

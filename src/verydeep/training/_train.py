@@ -357,8 +357,7 @@ def _fit(
                 recorded = None if initial is None else {"path": initial.source, "sha256": initial.digest}
                 Run.create(run.path, run.config, model, start.metadata, recorded)
                 is_own = "dataset" in start.metadata["own"]
-                for line in summary_lines(run.config, model, dataset, len(trainer.batches), is_own):
-                    _note(trainer, line)
+                progress.summary(summary_lines(run.config, model, dataset, len(trainer.batches), is_own))
                 if initial is not None:
                     _note(trainer, initial.describe())
             if change is not None:

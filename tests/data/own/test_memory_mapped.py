@@ -59,13 +59,13 @@ def test_valid_files_are_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (IMAGES, LABELS[:5], r"train_y\.npy: 5 labels for 20 samples"),
+        (IMAGES, LABELS[:5], r"train_y\.npy: 5 targets for 20 samples"),
         (IMAGES.astype(complex), LABELS, r"train_x\.npy: complex128 cannot be used"),
         (IMAGES.astype(">f4"), LABELS, r"train_x\.npy: >f4 cannot be used"),
         (IMAGES[:, 0, 0, 0], LABELS, r"train_x\.npy: shape \(20,\) cannot be used"),
         (IMAGES.astype(object), LABELS, r"train_x\.npy: cannot be read as \.npy"),
         (IMAGES, LABELS.astype(object), r"train_y\.npy: cannot be read as \.npy"),
-        (IMAGES, LABELS * 0.5, r"train_y\.npy: expected one whole number"),
+        (IMAGES, LABELS * 1j, r"train_y\.npy: expected a number or text"),
         (IMAGES, LABELS * 0, "only one class"),
     ],
 )

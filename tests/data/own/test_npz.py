@@ -97,7 +97,7 @@ nan[7, 1], inf[3, 0] = np.nan, np.inf
         ({"a": X, "b": Y}, "expected the arrays x and y, or x_train, y_train, ...; it has 'a', 'b'"),
         ({"x_test": X, "y_test": Y}, "expected the arrays x and y"),
         ({"x_train": X, "y_train": Y, "x_val": X, "y_valid": Y}, "both val and valid name the same split"),
-        ({"x": X, "y": Y[:19]}, "y: 19 labels for 20 samples"),
+        ({"x": X, "y": Y[:19]}, "y: 19 targets for 20 samples"),
         ({"x": nan, "y": Y}, r"x\[7, 1\]: nan is not a finite"),
         ({"x": inf, "y": Y}, r"x\[3, 0\]: inf is not a finite"),
         ({"x": X * 1e300, "y": Y}, r"x\[0, 1\]: 1e\+300 is not a finite float32"),
@@ -110,10 +110,10 @@ nan[7, 1], inf[3, 0] = np.nan, np.inf
         ({"x": X[:, 0], "y": Y}, r"x: shape \(20,\) cannot be used"),
         ({"x": X[:0], "y": Y[:0]}, r"x: shape \(0, 2\) cannot be used"),
         ({"x": np.zeros((20, 0)), "y": Y}, r"x: shape \(20, 0\) cannot be used"),
-        ({"x": X, "y": Y / 2}, r"y: expected one whole number or text per sample, got float64"),
+        ({"x": X, "y": Y * 1j}, r"y: expected a number or text, or a row of numbers, per sample; got complex128"),
         (
-            {"x": X, "y": np.eye(20)},
-            r"y: expected one whole number or text per sample, got float64 of shape \(20, 20\)",
+            {"x": X, "y": np.zeros((20, 2, 2))},
+            r"y: expected a number or text, or a row of numbers, per sample; got float64 of shape \(20, 2, 2\)",
         ),
         ({"x": X, "y": Y * 0}, "only one class, '0'"),
         (
