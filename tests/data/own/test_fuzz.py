@@ -59,7 +59,7 @@ def test_any_table(tmp_path: Path, header: list[str], rows: list[list[str]], dat
     if data.draw(st.booleans()):
         rows = [(row * len(header))[: len(header)] for row in rows]
     (tmp_path / "t.csv").write_text("\n".join(delimiter.join(r) for r in [header, *rows]), "utf-8", "surrogatepass")
-    options = {
+    options: dict[str, Any] = {
         "delimiter": delimiter,
         "target": data.draw(st.none() | columns),
         "categorical": data.draw(st.lists(columns, max_size=2)),

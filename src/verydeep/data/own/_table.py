@@ -142,7 +142,8 @@ def join_tables(tables: Sequence[Table]) -> tuple[Table, list[str]]:
 
 def is_missing(cells: np.ndarray) -> np.ndarray:
     """Which numbers or dates are missing."""
-    return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
+    missing: np.ndarray = np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
+    return missing
 
 
 def _without_missing(values: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -72,10 +72,10 @@ class TextColumn:
 
     def expand(self, per_value: Sequence[object] | np.ndarray, missing: object, dtype: type) -> np.ndarray:
         """Give each row what belongs to its value, or `missing`."""
-        table = np.empty(len(self.values) + 1, dtype=dtype)
+        table: np.ndarray = np.empty(len(self.values) + 1, dtype=dtype)
         table[:-1] = per_value
         table[-1] = missing
-        return table[self.codes]
+        return np.take(table, self.codes)  # code -1 is the last entry
 
     def text(self) -> np.ndarray:
         """The values as text, None where missing; whole numbers have no decimal point."""

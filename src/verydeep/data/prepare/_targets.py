@@ -109,7 +109,7 @@ def _as_numbers(values: np.ndarray) -> np.ndarray | None:
     if any("_" in value for value in distinct.tolist()):
         return None
     try:
-        return distinct.astype(np.float64)[index]
+        return np.take(distinct.astype(np.float64), index)
     except ValueError:
         return None
 
