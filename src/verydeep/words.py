@@ -34,3 +34,13 @@ def measure_of(metric: str) -> str:
     """A metric without the name of the split: `accuracy` for `valid_accuracy`."""
     first, _, rest = metric.partition("_")
     return rest if first in ("train", "valid", "test") else metric
+
+
+def error_name(measure: str) -> str:
+    """What 1 minus a score is called: the error of an accuracy, or 1 − R²."""
+    return "error" if "accuracy" in measure else f"1 − {MEASURES.get(measure, measure)}"
+
+
+def loss_name(measure: str) -> str:
+    """What the loss is called beside a score: that of a regression may be squared, Huber or absolute."""
+    return "mean cross-entropy" if "accuracy" in measure else "mean loss"
