@@ -203,19 +203,14 @@ def bin_of(probabilities: Array) -> NDArray[np.int64]:
 
 
 def _calibration(probabilities: Array, happened: Array) -> Callable[[Array], Draws]:
-    """The expected calibration error, and the observed frequency in each bin."""
+    """The expected calibration error: the mean over bins of how far apart prediction and frequency are."""
     place = bin_of(probabilities)
     inside = (place[..., None] == np.arange(BINS)).astype(float)  # (sample, column, bin)
     count = inside.sum(1)
     gap = ((probabilities - happened)[..., None] * inside).sum(1)
-    observed = (happened[..., None] * inside).sum(1)
 
     def metrics(weights: Array) -> Draws:
-        each = weights @ count
-        return {
-            "calibration_error": np.abs(weights @ gap).sum(1) / each.sum(1),
-            "observed of each": _ratio(weights @ observed, each),
-        }
+        return {"calibration_error": np.abs(weights @ gap).sum(1) / (weights @ count).sum(1)}
 
     return metrics
 

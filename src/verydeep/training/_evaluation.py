@@ -60,7 +60,7 @@ class Calibration:
     Attributes:
         predicted: The mean predicted probability in each range that has samples, `(range,)`.
         observed: How often it happened, `(range,)`.
-        low: The lower end of the 95 % bootstrap interval of `observed`, `(range,)`.
+        low: The lower end of the 95 % interval of `observed` (Wilson's, which suits few predictions), `(range,)`.
         high: The upper end, `(range,)`.
         counts: The number of predictions, `(range,)`.
         of: What the probability is of.
@@ -134,8 +134,8 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = [("samples", f"{self.samples:,}"), *((METRIC_NAMES[name], self.text(name)) for name in self.metrics)]
-        note = [("", sentence) for sentence in self.remarks()]
-        return html_card("Evaluation", [*rows, *note], [self.plot()._repr_png_()])  # type: ignore[attr-defined]
+        notes = [("", sentence) for sentence in (*self.remarks(), "Ranges are 95% bootstrap intervals.")]
+        return html_card("Evaluation", [*rows, *notes], [self.plot()._repr_png_()])  # type: ignore[attr-defined]
 
     def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> "Figure":  # noqa: ANN401
         """Draw the confusion matrix, the metrics of each label, or the residuals. A notebook shows the figure.
@@ -188,9 +188,7 @@ class Evaluation:
             found.append(f"F1, ROC-AUC and average precision are means over the {names}.")
         guess = {"classification": "the frequency of each class", "multilabel": "the frequency of each label"}
         blind = guess.get(self.task.kind, "the mean of the target")
-        found.append(f"The loss is {self.loss:.4g}; a blind guess, {blind}, has {self.guess_loss:.4g}.")
-        if not math.isnan(next(iter(self.metrics.values())).low):
-            found.append("Ranges are 95% bootstrap intervals.")
+        found.append(f"The loss is {self.loss:.4g}; that of a blind guess, {blind}, is {self.guess_loss:.4g}.")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,7 +292,7 @@ def _of_classes(task: Task, objective: Objective, outputs: Tensor, y: Tensor, lo
     values |= {"accuracy": float((answers == numbers).mean()), "f1": _f1(numbers, answers, classes)}
     confidence, happened = bootstrap.confidence_of(numbers, answers, probabilities)
     calibration, values["calibration_error"] = _calibration(
-        confidence, happened, ends, task.names[1] if classes == 2 else "the predicted class"
+        confidence, happened, task.names[1] if classes == 2 else "the predicted class"
     )
     counts = torch.from_numpy(numbers * classes + answers).bincount(minlength=classes**2).view(classes, -1)
     frequency = counts.sum(1).double() / len(y)
@@ -344,7 +342,7 @@ def _of_labels(task: Task, objective: Objective, outputs: Tensor, y: Tensor, los
             found[metric] = _one_label(metric, one, objective, outputs[:, label], y[:, label])
         each[name] = {metric: _estimate(found[metric], ends, f"{metric} of each", number) for metric in _OF_EACH_LABEL}
     values["log_loss"] = float(np.mean([label["log_loss"].value for label in each.values()]))
-    calibration, values["calibration_error"] = _calibration(probabilities.ravel(), truth.ravel(), ends, "each label")
+    calibration, values["calibration_error"] = _calibration(probabilities.ravel(), truth.ravel(), "each label")
     frequency = y.double().mean(0)
     entropy = torch.distributions.Bernoulli(frequency.clamp(1e-300, 1)).entropy() if len(y) else frequency
     order = ("accuracy", "exact_match", "f1", *_RANKED_AND_LOSS, "calibration_error")
@@ -415,9 +413,7 @@ def _probabilities(objective: Objective, outputs: Tensor) -> Array:
     return array
 
 
-def _calibration(
-    probabilities: Array, happened: Array, ends: Mapping[str, tuple[Array, Array]], of: str
-) -> tuple[Calibration | None, float]:
+def _calibration(probabilities: Array, happened: Array, of: str) -> tuple[Calibration | None, float]:
     """The calibration curve of scikit-learn, and the expected calibration error."""
     from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
 
@@ -426,11 +422,12 @@ def _calibration(
     probabilities = probabilities.clip(0, 1)
     observed, predicted = calibration_curve(happened, probabilities, n_bins=bootstrap.BINS)
     counts = np.bincount(bootstrap.bin_of(probabilities), minlength=bootstrap.BINS)
-    unknown = np.full(bootstrap.BINS, math.nan)
-    low, high = (part[counts > 0] for part in ends.get("observed of each", (unknown, unknown)))
     counts = counts[counts > 0]
     error = float((counts * np.abs(observed - predicted)).sum() / counts.sum())
-    return Calibration(predicted, observed, low, high, counts, of), error
+    squared = 1.96**2  # of the normal distribution's quantile
+    middle = (observed + squared / counts / 2) / (1 + squared / counts)
+    half = np.sqrt(squared * (observed * (1 - observed) / counts + squared / counts**2 / 4)) / (1 + squared / counts)
+    return Calibration(predicted, observed, middle - half, middle + half, counts, of), error
 
 
 def _estimate(value: float, ends: Mapping[str, tuple[Array, Array]], name: str, column: int | None = None) -> Estimate:
