@@ -34,3 +34,37 @@ def measure_of(metric: str) -> str:
     """A metric without the name of the split: `accuracy` for `valid_accuracy`."""
     first, _, rest = metric.partition("_")
     return rest if first in ("train", "valid", "test") else metric
+
+
+def error_name(measure: str) -> str:
+    """What 1 minus a score is called: the error of an accuracy, or 1 − R²."""
+    return "error" if "accuracy" in measure else f"1 − {MEASURES.get(measure, measure)}"
+
+
+def loss_name(measure: str) -> str:
+    """What the loss is called beside a score: that of a regression may be squared, Huber or absolute."""
+    return "mean cross-entropy" if "accuracy" in measure else "mean loss"
+
+
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "exact_match": "all labels correct",
+    "f1": "F1",
+    "roc_auc": "ROC-AUC",
+    "average_precision": "average precision",
+    "log_loss": "log loss",
+    "calibration_error": "expected calibration error",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R²",
+}
+
+
+def metric_value(name: str, value: float) -> str:
+    """A metric alone: a percentage if it is a fraction of samples; numbers of any size for errors in units."""
+    if value != value:
+        return "undefined"
+    if name in ("rmse", "mae"):
+        return f"{value:.4g}"
+    return score("accuracy" if name == "exact_match" else name, value)

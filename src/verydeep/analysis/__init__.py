@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from verydeep.analysis._display import split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._gates import gate_statistics
-    from verydeep.analysis._lesion_results import DepthUsage, GreedyLesion, LesionStudy, PairLesion, PruneReport, Score
+    from verydeep.analysis._lesion_results import (
+        DepthUsage,
+        GreedyLesion,
+        LesionStudy,
+        PairLesion,
+        PruneReport,
+        Score,
+        tolerance_text as tolerance_text,
+    )
     from verydeep.analysis._lesions import lesion_study, pair_lesions
     from verydeep.analysis._observations import IDLE as IDLE, Observations as Observations, observations as observations
     from verydeep.analysis._prune import highway_layers, prune, prune_report, removable

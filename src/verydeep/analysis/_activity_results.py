@@ -93,16 +93,18 @@ class ClassRouting(Displayed):
 
     Attributes:
         layers: The names of the highway layers, in forward order.
-        classes: The names of the classes.
+        classes: The names of the classes; of labels in a multi-label task, and of ranges of the target in a regression.
         counts: Samples per class, `(class,)`.
         mean: Per layer, the mean gates over all samples, `(block,)`.
         difference: Per layer, the mean over the class minus the mean over all samples, `(class, block)`.
         standard_error: The standard error of each difference, `(class, block)`; NaN for a class of one sample.
         distance: Root mean square difference between the mean gates of two classes, over all blocks, `(class, class)`.
         linkage: The average-linkage clustering of `distance` in SciPy's format, `(class - 1, 4)`.
-        probe_accuracy: Cross-validated accuracy of a linear classifier that sees only the gates.
+        probe_accuracy: Cross-validated accuracy of a linear classifier that sees only the gates; for labels, the mean of
+            one classifier per label.
         probe_chance: The accuracy of always predicting the most frequent class.
         probe_samples: The number of samples of the linear classifier.
+        grouped_by: What samples are grouped by: `class`, `label`, or `range` of a regression's target.
 
     Example:
         >>> from verydeep.analysis import class_routing
@@ -126,8 +128,19 @@ class ClassRouting(Displayed):
     probe_accuracy: float
     probe_chance: float
     probe_samples: int
+    grouped_by: str = "class"
 
     _figure = "plot_routing"
+
+    @property
+    def groups(self) -> str:
+        """What samples are grouped by, in the plural: classes, labels or ranges."""
+        return {"class": "classes"}.get(self.grouped_by, f"{self.grouped_by}s")
+
+    @property
+    def _guessed(self) -> str:
+        """What a blind guess names."""
+        return "answer" if self.grouped_by == "label" else self.grouped_by
 
     @property
     def significant(self) -> float:
@@ -138,20 +151,20 @@ class ClassRouting(Displayed):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.classes)} classes, {plural(len(self.layers), 'layer')}, {plural(self.counts.sum(), 'sample')}; "
+            f"{len(self.classes)} {self.groups}, {plural(len(self.layers), 'layer')}, {plural(self.counts.sum(), 'sample')}; "
             f"from the gates "
-            f"alone, a linear classifier reaches {self.probe_accuracy:.1%} accuracy (most frequent class: "
+            f"alone, a linear classifier reaches {self.probe_accuracy:.1%} accuracy (most frequent {self._guessed}: "
             f"{self.probe_chance:.1%})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            ("classes", f"{len(self.classes)}"),
+            (self.groups, f"{len(self.classes)}"),
             ("highway layers", f"{len(self.layers):,}"),
             ("samples", f"{self.counts.sum():,}"),
             (f"differences beyond {NOISE} standard errors", f"{self.significant:.0%}"),
             ("accuracy of a linear classifier on the gates alone", f"{self.probe_accuracy:.1%}"),
-            ("accuracy of the most frequent class", f"{self.probe_chance:.1%}"),
+            (f"accuracy of the most frequent {self._guessed}", f"{self.probe_chance:.1%}"),
         ]
 
 

@@ -79,7 +79,7 @@ class InstrumentedModel:
     """A copy of a model that shares its weights and whose forward passes follow a `ForwardMode`.
 
     Args:
-        model: Any model with highway layers that returns logits.
+        model: Any model with highway layers.
         x: A few samples; layers are numbered in the order in which these samples reach them.
     """
 

@@ -13,6 +13,7 @@ from verydeep.analysis._blocks import InstrumentedModel
 from verydeep.analysis._replay import batch_size
 from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
+from verydeep.objectives import Objective, objective_for
 
 Batched = Split | Iterable[tuple[Tensor, Tensor]]
 Data = Batched | tuple[Any, Any]
@@ -35,14 +36,16 @@ class ModelAndData:
         model: The model.
         data: The data.
         batch_size: Samples per batch of a split; other data has its own batches.
+        objective: What is measured.
     """
 
     model: InstrumentedModel
     data: Batched
     batch_size: int
+    objective: Objective
 
     @classmethod
-    def of(cls, model: nn.Module, data: Data) -> "ModelAndData":
+    def of(cls, model: nn.Module, data: Data, objective: Objective | None = None) -> "ModelAndData":
         """Instrument a model, after checking that it takes the data."""
         if not isinstance(model, nn.Module):
             hint = "; a run has its network in run.model" if hasattr(model, "model") else ""
@@ -51,7 +54,7 @@ class ModelAndData:
         x = first_samples(data, 2).to(device_of(model))
         instrumented = InstrumentedModel(model, x)
         with torch.no_grad():
-            return cls(instrumented, data, batch_size(instrumented, x))
+            return cls(instrumented, data, batch_size(instrumented, x), find_objective(data, objective))
 
     @property
     def device(self) -> torch.device:
@@ -75,7 +78,7 @@ def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
         model: Its floating-point type is that of NumPy arrays of numbers; by default, torch's default type.
     """
     if isinstance(data, Split):
-        return data
+        return data if data.y.dim() != 1 or not data.y.is_floating_point() else replace(data, y=data.y[:, None])
     if isinstance(data, Dataset):
         raise UserError(f"data is the whole dataset {data.name!r}; give one of its splits, such as dataset.test")
     if isinstance(data, tuple | list) and len(data) == 2 and all(_is_array(part) for part in data):
@@ -86,22 +89,32 @@ def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
     return data
 
 
+def find_objective(data: Batched, objective: Objective | None = None) -> Objective:
+    """The objective that was given, or that of the data's task; without one, fractions are those of a regression."""
+    if objective is not None:
+        return objective
+    if isinstance(data, Split):
+        return objective_for(data.task, data.y)
+    return objective_for(None, next((y for _, y in _batches(data, 1)), None))
+
+
 def _is_array(value: object) -> bool:
     return hasattr(value, "shape") and hasattr(value, "__array__")
 
 
 def _pair(batch: Any, what: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: ANN401 - the user's
-    """Samples and their class numbers as tensors; `what` names them in errors."""
+    """Samples and their targets as tensors, numbers of a regression as a column; `what` names them in errors."""
     if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(_is_array(part) for part in batch)):
         got = f"{len(batch)} values" if isinstance(batch, tuple | list) and len(batch) != 2 else _describe(batch)
-        raise UserError(f"{what}: expected a pair (x, y), samples and their class numbers; got {got}")
+        raise UserError(f"{what}: expected a pair (x, y), samples and their targets; got {got}")
     x, y = (_tensor(part, f"{what}: {name}", dtype) for name, part in zip("xy", batch, strict=True))
-    if y.dim() != 1 or x.dim() == 0 or len(x) != len(y):
+    numbers = y.is_floating_point()
+    if y.dim() not in ((1, 2) if numbers else (1,)) or x.dim() == 0 or len(x) != len(y):
         raise UserError(
             f"{what}: x has shape {tuple(x.shape)} and y {tuple(y.shape)}; expected samples along the first axis of x "
             "and one class number per sample in y" + (" (single samples need a DataLoader)" if y.dim() == 0 else "")
         )
-    return x, y if y.is_floating_point() else y.long()
+    return x, (y[:, None] if y.dim() == 1 else y) if numbers else y.long()
 
 
 def _tensor(values: Any, what: str, dtype: torch.dtype) -> Tensor:  # noqa: ANN401 - the user's

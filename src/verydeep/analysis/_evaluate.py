@@ -5,22 +5,24 @@ from functools import partial
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
-from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, device_of, iterate
+from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, device_of, find_objective, iterate
 from verydeep.analysis._lesion_results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
-from verydeep.objectives import Classification, Totals, evaluate_batches
+from verydeep.objectives import Objective, Totals, evaluate_batches
 
 _BATCH = 500
 
 
 @cpu_settings()
-def evaluate_model(model: nn.Module, data: Data) -> Score:
-    """Measure any model that returns logits, with or without highway layers.
+def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None = None) -> Score:
+    """Measure any model, with or without highway layers.
 
     Args:
         model: The model; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
+        objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         Loss and error.
@@ -41,14 +43,15 @@ def evaluate_model(model: nn.Module, data: Data) -> Score:
         return copied(x.clone())  # type: ignore[no-any-return]  # it may change x in place
 
     device = device_of(copied)
-    batches = iterate(as_batched(data, model), _BATCH, device)
-    totals = evaluate_batches(forward, batches, Classification(), device=device)
+    batched = as_batched(data, model)
+    objective = find_objective(batched, objective)
+    totals = evaluate_batches(forward, iterate(batched, _BATCH, device), objective, device=device)
     if totals.samples == 0:
         raise UserError(NO_SAMPLES)
-    return Score(totals.loss, totals.error)
+    return Score(totals.loss, totals.error, objective.measure)
 
 
 def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> Totals:
     """Measure a model with some layers closed."""
     forward = partial(subject.model.run, ForwardMode(closed))
-    return evaluate_batches(forward, subject.batches(), Classification(), device=subject.device)
+    return evaluate_batches(forward, subject.batches(), subject.objective, device=subject.device)

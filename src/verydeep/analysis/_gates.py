@@ -19,7 +19,7 @@ def gate_statistics(model: nn.Module, data: Data, sample: int = 0, progress: Pro
     """Collect statistics of every transform gate in one pass; memory does not grow with the number of samples.
 
     Args:
-        model: Any model with highway layers that returns logits; it is not changed.
+        model: Any model with highway layers; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         sample: The index of the single sample whose gates and block outputs are kept.
         progress: Called with the fraction of the work that is done.

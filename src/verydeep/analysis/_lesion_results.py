@@ -9,7 +9,7 @@ import numpy as np
 
 from verydeep.analysis._activity_results import Array
 from verydeep.analysis._display import FROM_0, Displayed, list_layers, samples_of, split_name
-from verydeep.words import plural
+from verydeep.words import MEASURES, error_name, named_score, plural, score
 
 _MOST_IMPORTANT = 5  # layers in a table
 _NUMBERING = ("numbering", "layers are counted from 0 here, as in Python, and from 1 in figures")
@@ -20,8 +20,9 @@ class Score:
     """Loss and error of a network on a set of samples.
 
     Attributes:
-        loss: Mean cross-entropy.
-        error: Fraction of wrong predictions.
+        loss: Mean loss: the cross-entropy, or the error of a regression.
+        error: Fraction of wrong predictions; of a regression, the fraction of the variance that is not explained.
+        measure: What 1 minus the error is called: `accuracy`, or `r2` of a regression.
 
     Example:
         >>> from verydeep.analysis import Score
@@ -31,11 +32,17 @@ class Score:
 
     loss: float
     error: float
+    measure: str = "accuracy"
 
     @property
     def accuracy(self) -> float:
-        """Fraction of correct predictions."""
+        """Fraction of correct predictions; of a regression, R2."""
         return 1 - self.error
+
+    @property
+    def text(self) -> str:
+        """The accuracy or R2 alone, as it is shown: 97.50%."""
+        return score(self.measure, self.accuracy)
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,8 +56,8 @@ class LesionStudy(Displayed):
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
-        loss: The mean cross-entropy with each layer closed, `(layer,)`.
-        error: The fraction of wrong predictions with each layer closed, `(layer,)`.
+        loss: The mean loss with each layer closed, `(layer,)`.
+        error: The fraction of wrong predictions, or 1 - R2, with each layer closed, `(layer,)`.
 
     Example:
         >>> from verydeep.analysis import lesion_study
@@ -73,18 +80,27 @@ class LesionStudy(Displayed):
 
     _figure = "plot_lesions"
 
+    @property
+    def measure(self) -> str:
+        """What 1 minus the error is called: `accuracy`, or `r2` of a regression."""
+        return self.baseline.measure
+
     def _summary(self) -> str:
         worst = int(self.loss.argmax())
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
-            f"error {self.baseline.error:.2%}, and "
-            f"{self.error[worst]:.2%} with layer {worst} closed, the highest loss ({FROM_0})"
+            f"{_named_error(self.measure, self.baseline.error)}, and "
+            f"{score(self.measure, self.error[worst])} with layer {worst} closed, the highest loss ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         order = np.argsort(-self.loss, kind="stable")[:_MOST_IMPORTANT]
         closed = [
-            (f"layer {layer} closed", f"error {self.error[layer]:.2%}, loss {self.loss[layer]:.4g}") for layer in order
+            (
+                f"layer {layer} closed",
+                f"{_named_error(self.measure, self.error[layer])}, loss {self.loss[layer]:.4g}",
+            )
+            for layer in order
         ]
         open_loss = ("loss, no layer closed", f"{self.baseline.loss:.4g}")
         return [*_measured(self), open_loss, *closed, _NUMBERING]
@@ -101,8 +117,8 @@ class PairLesion(Displayed):
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
-        loss: The mean cross-entropy with two layers closed, `(layer, layer)`; the diagonal closes one layer.
-        error: The fraction of wrong predictions, likewise.
+        loss: The mean loss with two layers closed, `(layer, layer)`; the diagonal closes one layer.
+        error: The fraction of wrong predictions, or 1 - R2, likewise.
 
     Example:
         >>> from verydeep.analysis import pair_lesions
@@ -124,6 +140,11 @@ class PairLesion(Displayed):
 
     _figure = "plot_pair_lesions"
 
+    @property
+    def measure(self) -> str:
+        """What 1 minus the error is called: `accuracy`, or `r2` of a regression."""
+        return self.baseline.measure
+
     def _worst(self) -> tuple[int, int]:
         first, second = sorted(np.unravel_index(int(self.loss.argmax()), self.loss.shape))
         return int(first), int(second)
@@ -132,13 +153,14 @@ class PairLesion(Displayed):
         first, second = self._worst()
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
-            f"error {self.baseline.error:.2%}, and "
-            f"{self.error[first, second]:.2%} with layers {first} and {second} closed, the highest loss ({FROM_0})"
+            f"{_named_error(self.measure, self.baseline.error)}, and "
+            f"{score(self.measure, self.error[first, second])} with layers {first} and {second} closed, the highest loss ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         first, second = self._worst()
-        worst = (f"error with layers {first} and {second} closed", f"{self.error[first, second]:.2%}")
+        name = f"{error_name(self.measure)} with layers {first} and {second} closed"
+        worst = (name, score(self.measure, self.error[first, second]))
         return [*_measured(self), worst, _NUMBERING]
 
 
@@ -153,8 +175,9 @@ class GreedyLesion(Displayed):
         split: What the data is called.
         samples: The number of samples.
         order: The layers in the order in which they were closed.
-        loss: The mean cross-entropy after closing 0, 1, ... layers of `order`, `(closed + 1,)`.
-        error: The fraction of wrong predictions, likewise.
+        loss: The mean loss after closing 0, 1, ... layers of `order`, `(closed + 1,)`.
+        error: The fraction of wrong predictions, or 1 - R2, likewise.
+        measure: What 1 minus the error is called: `accuracy`, or `r2` of a regression.
 
     Example:
         >>> from verydeep.analysis import greedy_lesions
@@ -173,6 +196,7 @@ class GreedyLesion(Displayed):
     order: tuple[int, ...]
     loss: Array
     error: Array
+    measure: str = "accuracy"
 
     _figure = "plot_depth_usage"
 
@@ -180,15 +204,21 @@ class GreedyLesion(Displayed):
         order = ", ".join(map(str, self.order[:8])) + (", ..." if len(self.order) > 8 else "")
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
-            f"error {self.error[0]:.2%}, and "
-            f"{self.error[-1]:.2%} with {plural(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
+            f"{_named_error(self.measure, self.error[0])}, and "
+            f"{score(self.measure, self.error[-1])} with {plural(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         steps = dict.fromkeys(
             (0, len(self.order) // 4, len(self.order) // 2, 3 * len(self.order) // 4, len(self.order))
         )
-        rows = [(f"error with {plural(closed, 'layer')} closed", f"{self.error[closed]:.2%}") for closed in steps]
+        rows = [
+            (
+                f"{error_name(self.measure)} with {plural(closed, 'layer')} closed",
+                score(self.measure, self.error[closed]),
+            )
+            for closed in steps
+        ]
         return [("highway layers", f"{len(self.layers)}"), ("samples", samples_of(self.samples, self.split)), *rows]
 
 
@@ -200,7 +230,7 @@ class DepthUsage(Displayed):
 
     Attributes:
         greedy: The greedy curve.
-        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %.
+        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %; of a regression, of R2.
         kept: The layers that are used.
         idle: The other layers, in the order in which they were closed.
 
@@ -223,18 +253,20 @@ class DepthUsage(Displayed):
     _figure = "plot_depth_usage"
 
     def _summary(self) -> str:
+        within = tolerance_text(self.greedy.measure, self.tolerance)
         return (
-            f"{len(self.kept)} of {len(self.greedy.layers)} layers used within {self.tolerance:.2%} accuracy on "
+            f"{len(self.kept)} of {len(self.greedy.layers)} layers used within {within} on "
             f"{samples_of(self.greedy.samples, self.greedy.split)}; idle: {list_layers(self.idle)} ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
-        accuracy = 1 - self.greedy.error
+        accuracy, measure = 1 - self.greedy.error, self.greedy.measure
+        name = MEASURES.get(measure, measure)
         return [
             ("layers used", f"{len(self.kept)} of {len(self.greedy.layers)}"),
-            ("accuracy with all layers", f"{accuracy[0]:.2%}"),
-            ("accuracy without the idle layers", f"{accuracy[len(self.idle)]:.2%}"),
-            ("largest loss of accuracy allowed", f"{self.tolerance:.2%}"),
+            (f"{name} with all layers", score(measure, accuracy[0])),
+            (f"{name} without the idle layers", score(measure, accuracy[len(self.idle)])),
+            (f"largest loss of {name} allowed", score(measure, self.tolerance)),
             ("samples", samples_of(self.greedy.samples, self.greedy.split)),
             ("layers kept", list_layers(self.kept)),
             ("idle layers", list_layers(self.idle)),
@@ -253,7 +285,7 @@ class PruneReport(Displayed):
         removed: The layers that were removed.
         layers: The names of the highway layers, in forward order.
         split: What the data is called on which the layers were selected.
-        tolerance: The largest loss of accuracy allowed, as a fraction.
+        tolerance: The largest loss of accuracy allowed, as a fraction; of a regression, of R2.
         chosen: The scores before and after, on `split`.
         test: The scores before and after, on the test set.
         tuned: The test score after fine-tuning.
@@ -289,25 +321,31 @@ class PruneReport(Displayed):
 
     _figure = "plot_prune"
 
+    @property
+    def measure(self) -> str:
+        """What 1 minus the error is called: `accuracy`, or `r2` of a regression."""
+        return self.chosen[0].measure
+
     def _summary(self) -> str:
-        before, after = (score.accuracy for score in self.test or self.chosen)
+        before, after = self.test or self.chosen
         where = "test set" if self.test else split_name(self.split) or "data"
         return (
-            f"{len(self.kept)} of {len(self.layers)} layers kept; accuracy {before:.2%} -> {after:.2%} on the {where}, "
+            f"{len(self.kept)} of {len(self.layers)} layers kept; "
+            f"{named_score(self.measure, before.accuracy)} -> {after.text} on the {where}, "
             f"parameters {self.parameters[0]:,} -> {self.parameters[1]:,}; "
             f"removed: {list_layers(self.removed)} ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
-        before, after = self.chosen
+        (before, after), name = self.chosen, MEASURES.get(self.measure, self.measure)
         rows = [
             ("highway layers", f"{len(self.layers)} → {len(self.kept)}"),
-            (f"accuracy, {split_name(self.split) or 'data'}", f"{before.accuracy:.2%} → {after.accuracy:.2%}"),
+            (f"{name}, {split_name(self.split) or 'data'}", f"{before.text} → {after.text}"),
         ]
         if self.test:
-            rows.append(("accuracy, test set", f"{self.test[0].accuracy:.2%} → {self.test[1].accuracy:.2%}"))
+            rows.append((f"{name}, test set", f"{self.test[0].text} → {self.test[1].text}"))
         if self.tuned:
-            rows.append(("accuracy, test set, after fine-tuning", f"{self.tuned.accuracy:.2%}"))
+            rows.append((f"{name}, test set, after fine-tuning", self.tuned.text))
         (wide, narrow), (work, less), (slow, fast) = self.parameters, self.multiply_adds, self.latency
         return [
             *rows,
@@ -323,5 +361,14 @@ def _measured(study: LesionStudy | PairLesion) -> list[tuple[str, str]]:
     return [
         ("highway layers", f"{len(study.layers)}"),
         ("samples", samples_of(study.samples, study.split)),
-        ("error, no layer closed", f"{study.baseline.error:.2%}"),
+        (f"{error_name(study.measure)}, no layer closed", score(study.measure, study.baseline.error)),
     ]
+
+
+def _named_error(measure: str, error: float) -> str:
+    return f"{error_name(measure)} {score(measure, error)}"
+
+
+def tolerance_text(measure: str, tolerance: float) -> str:
+    """A tolerance with the name of the score: 0.10% accuracy, or 0.0010 R²."""
+    return f"{score(measure, tolerance)} {MEASURES.get(measure, measure)}"

@@ -12,22 +12,31 @@ from verydeep.analysis._data import Data, ModelAndData, Progress, first_samples,
 from verydeep.analysis._lesion_results import LesionStudy, PairLesion, Score
 from verydeep.analysis._replay import CachingMode, ReplayMode, can_replay
 from verydeep.cpu import cpu_settings
-from verydeep.objectives import Classification
+from verydeep.objectives import Objective, Totals
 
 _CHECKED = 500  # samples on which reuse is compared with full passes
 
 
 @cpu_settings()
-def lesion_study(model: nn.Module, data: Data, split: str = "", progress: Progress | None = None) -> LesionStudy:
+def lesion_study(
+    model: nn.Module,
+    data: Data,
+    split: str = "",
+    progress: Progress | None = None,
+    *,
+    objective: Objective | None = None,
+) -> LesionStudy:
     """Close each highway layer in turn, with all its transform gates at 0, and measure the network.
 
     Everything before the closed layer is computed once for all lesions: L lesions cost about L / 2 passes, not L.
 
     Args:
-        model: Any model with highway layers that returns logits; it is not changed.
+        model: Any model with highway layers; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         progress: Called with the fraction of the work that is done.
+        objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         Loss and error with each layer closed, and with none.
@@ -43,21 +52,30 @@ def lesion_study(model: nn.Module, data: Data, split: str = "", progress: Progre
         <LesionStudy: 3 layers, 359 samples of the test set; error ..., and ... with layer ... closed, ...>
         >>> figure = lesions.plot("lesions.png")
     """
-    runner = LesionRunner.of(ModelAndData.of(model, data))
+    runner = LesionRunner.of(ModelAndData.of(model, data, objective))
     layers = runner.subject.model.layers
     scores = runner.close_each(frozenset(), range(len(layers)), progress)
     return LesionStudy(layers, split, scores.samples, scores.baseline, scores.loss, scores.error)
 
 
 @cpu_settings()
-def pair_lesions(model: nn.Module, data: Data, split: str = "", progress: Progress | None = None) -> PairLesion:
+def pair_lesions(
+    model: nn.Module,
+    data: Data,
+    split: str = "",
+    progress: Progress | None = None,
+    *,
+    objective: Objective | None = None,
+) -> PairLesion:
     """Close every pair of highway layers and measure the network; about L ** 2 / 6 passes.
 
     Args:
-        model: Any model with highway layers that returns logits; it is not changed.
+        model: Any model with highway layers; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         progress: Called with the fraction of the work that is done.
+        objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         Loss and error with every pair of layers closed, with each layer closed, and with none.
@@ -71,7 +89,7 @@ def pair_lesions(model: nn.Module, data: Data, split: str = "", progress: Progre
         >>> pair_lesions(model, data.test, "test").loss.shape
         (3, 3)
     """
-    runner = LesionRunner.of(ModelAndData.of(model, data))
+    runner = LesionRunner.of(ModelAndData.of(model, data, objective))
     layers = runner.subject.model.layers
     count = len(layers)
     loss, error = np.empty((count, count)), np.empty((count, count))
@@ -97,7 +115,7 @@ class LesionScores:
         baseline: Without a candidate closed.
         samples: How many samples were measured.
         loss: Mean loss with each candidate closed, `(candidate,)`.
-        error: Fraction of wrong predictions with each candidate closed, `(candidate,)`.
+        error: Fraction of wrong predictions, or 1 - R2, with each candidate closed, `(candidate,)`.
     """
 
     baseline: Score
@@ -127,18 +145,20 @@ class LesionRunner:
 
     def close_each(self, closed: Closed, candidates: Sequence[int], progress: Progress | None = None) -> LesionScores:
         """Close each candidate by itself, in addition to the layers that are closed already."""
-        totals, samples = torch.zeros(1 + len(candidates), 2, dtype=torch.float64), 0
+        objective = self.subject.objective
+        totals, samples = torch.zeros(1 + len(candidates), objective.size, dtype=torch.float64), 0
         with torch.no_grad():
             for x, y in self.subject.batches(progress):
                 totals += self._batch(x, y, closed, candidates).cpu()
                 samples += len(y)
-        loss, correct = totals.numpy().T
-        loss, error = loss / samples, (samples - correct) / samples
-        return LesionScores(Score(float(loss[0]), float(error[0])), samples, loss[1:], error[1:])
+        rows = [Totals(row, samples, objective) for row in totals]
+        loss, error = np.array([row.loss for row in rows]), np.array([row.error for row in rows])
+        baseline = Score(float(loss[0]), float(error[0]), objective.measure)
+        return LesionScores(baseline, samples, loss[1:], error[1:])
 
     def _batch(self, x: Tensor, y: Tensor, closed: Closed, candidates: Collection[int]) -> Tensor:
-        """Loss and number of correct predictions of a batch, without and with each candidate, `(1 + candidate, 2)`."""
-        model, cache, objective = self.subject.model, CachingMode(closed), Classification()
+        """The sums of the objective over a batch, without and with each candidate, `(1 + candidate, size)`."""
+        model, cache, objective = self.subject.model, CachingMode(closed), self.subject.objective
         logits = model.run(cache, x)
         objective.check(logits, y)
         rows = [objective.totals(logits, y)]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from verydeep.analysis._blocks import shadow_copy
 from verydeep.analysis._data import Data, as_batched, device_of, first_samples
 from verydeep.analysis._evaluate import evaluate_model
-from verydeep.analysis._lesion_results import DepthUsage, PruneReport
+from verydeep.analysis._lesion_results import DepthUsage, PruneReport, Score
 from verydeep.analysis._remove_layers import (
     LayerLocation,
     layer_locations,
@@ -25,6 +25,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import MLP, ConvNet, Network, ResidualNet, multiply_adds
 from verydeep.nn import Highway
+from verydeep.objectives import Objective
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -134,7 +135,14 @@ def _name(model: nn.Module, layer: int | str, names: list[str]) -> str:
 
 @cpu_settings()
 def prune_report(
-    model: nn.Module, pruned: nn.Module, usage: DepthUsage, data: Data, test: Data | None = None, batch: int = _BATCH
+    model: nn.Module,
+    pruned: nn.Module,
+    usage: DepthUsage,
+    data: Data,
+    test: Data | None = None,
+    batch: int = _BATCH,
+    *,
+    objective: Objective | None = None,
 ) -> PruneReport:
     """Measure a network before and after pruning: scores, parameters, multiply-adds, latency.
 
@@ -145,6 +153,8 @@ def prune_report(
         data: The data they were found on.
         test: Data that neither training nor pruning has used.
         batch: Samples in the batch whose latency is measured.
+        objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         The measurements before and after pruning.
@@ -167,14 +177,19 @@ def prune_report(
     for network in both:
         parameters.append(sum(p.numel() for p in network.parameters() if p.requires_grad))
         work.append(multiply_adds(network, x[:1]))
+
+    def score(samples: Data) -> tuple[Score, Score]:
+        before, after = (evaluate_model(network, samples, objective=objective) for network in both)
+        return before, after
+
     return PruneReport(
         kept=tuple(sorted(set(range(len(usage.greedy.layers))) - set(removed))),
         removed=removed,
         layers=usage.greedy.layers,
         split=usage.greedy.split,
         tolerance=usage.tolerance,
-        chosen=(evaluate_model(both[0], data), evaluate_model(both[1], data)),
-        test=None if test is None else (evaluate_model(both[0], test), evaluate_model(both[1], test)),
+        chosen=score(data),
+        test=None if test is None else score(test),
         tuned=None,
         parameters=(parameters[0], parameters[1]),
         multiply_adds=(work[0], work[1]),

@@ -1,4 +1,7 @@
-"""How the gates differ between classes (Figure 3 of the paper), and how well they alone predict the class."""
+"""How the gates differ between classes (Figure 3 of the paper), and how well they alone predict the class.
+
+The samples of a multi-label task are grouped by label, those of a regression by ranges of the target.
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,13 +13,15 @@ from torch import Tensor, nn
 
 from verydeep.analysis._activity import Moments, Recorder, to_array
 from verydeep.analysis._activity_results import Array, ClassRouting, PerLayer
-from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched
+from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched, find_objective
+from verydeep.analysis._routing_groups import Groups, find_groups
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError
-from verydeep.objectives import Classification
+from verydeep.objectives import Objective
 
 _FOLDS = 3
+_MOST_PROBED = 20  # labels or ranges that overlap; each needs a classifier of its own
 _FREEDOM = 10.0  # shared by all gates, so that a thousand of them cannot fit noise
 
 
@@ -27,17 +32,23 @@ def class_routing(
     classes: Sequence[str] | None = None,
     probe_samples: int = 2000,
     progress: Progress | None = None,
+    *,
+    objective: Objective | None = None,
 ) -> ClassRouting:
     """Compare the mean gate activity of each class with that of all samples, in one pass.
 
-    Classes without samples are left out.
+    Classes without samples are left out. The samples of a multi-label task are grouped by the labels they have, those
+    of a regression by the fifths of each target.
 
     Args:
-        model: Any model with highway layers that returns logits; it is not changed.
+        model: Any model with highway layers; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
-        classes: The names of the classes; by default, their numbers.
+        classes: The names of the classes, labels or targets; by default, those of a split's labels or targets, or
+            numbers.
         probe_samples: How many random samples the linear probe is trained and tested on.
         progress: Called with the fraction of the work that is done.
+        objective: What is predicted; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         The differences with their standard errors, and the distances between classes.
@@ -53,62 +64,116 @@ def class_routing(
         (('0', '1', '2'), 359)
     """
     data = as_batched(data, model)
-    if isinstance(data, Split) and len(data):  # before the work, if possible
-        _check_names(int(data.y.max()), classes)
-    subject = ModelAndData.of(model, data)
+    if isinstance(data, Split) and len(data) and not data.y.is_floating_point():  # before the work, if possible
+        Groups("class", None if classes is None else tuple(classes)).check_names(int(data.y.max()))
+    subject = ModelAndData.of(model, data, find_objective(data, objective))
+    groups = find_groups(subject, classes)
+    if groups.may_overlap:
+        return _overlapping(subject, groups, probe_samples, progress)
     moments, reservoir = None, _Reservoir(probe_samples)
     with torch.no_grad():
         for x, y in subject.batches(progress):
             gates, widths, outputs = _mean_gates(subject, x, y)
-            moments = moments or Moments(outputs)
-            moments.add(gates, y)
-            reservoir.add(gates, y)
+            number = groups.numbers(y)
+            moments = moments or Moments(outputs if groups.by == "class" else len(groups.names or ()))
+            moments.add(gates, number)
+            reservoir.add(gates, number)
     assert moments is not None
     seen = moments.count[:, 0].nonzero()[:, 0].tolist()
-    _check_names(max(seen), classes)
-    names = {c: str(c) if classes is None else classes[c] for c in seen}
-    return _result(subject.model.layers, names, moments, widths, reservoir)
+    groups.check_names(max(seen))
+    return _result(subject.model.layers, {c: groups.name(c) for c in seen}, moments, widths, reservoir, groups.by)
 
 
 def _mean_gates(subject: ModelAndData, x: Tensor, y: Tensor) -> tuple[Tensor, list[int], int]:
-    """The gates of every sample, averaged over positions, all layers side by side; their widths; the class count."""
+    """The gates of every sample, averaged over positions, all layers side by side; their widths; the output count."""
     recorder = Recorder(len(x))
-    logits = subject.model.run(recorder, x)
-    Classification().check(logits, y)
+    outputs = subject.model.run(recorder, x)
+    subject.objective.check(outputs, y)
     gates = [layer.t.flatten(2).mean(2) if layer.t.dim() > 2 else layer.t for layer in recorder.layers]
-    return torch.cat(gates, 1), [gate.shape[1] for gate in gates], logits.shape[1]
+    return torch.cat(gates, 1), [gate.shape[1] for gate in gates], outputs.shape[1]
 
 
-def _check_names(highest: int, classes: Sequence[str] | None) -> None:
-    if classes is not None and highest >= len(classes):
-        raise UserError(f"the data has class number {highest}, but there are names for only {len(classes)} classes")
+def _overlapping(
+    subject: ModelAndData, groups: Groups, probe_samples: int, progress: Progress | None
+) -> ClassRouting:
+    """The result for groups that share samples: each is compared with the samples outside it."""
+    assert groups.names is not None
+    moments, reservoir = [Moments(2) for _ in groups.names], _Reservoir(probe_samples)
+    with torch.no_grad():
+        for x, y in subject.batches(progress):
+            gates, widths, _ = _mean_gates(subject, x, y)
+            members = groups.members(y)
+            for each, inside in zip(moments, members.T.long(), strict=True):
+                each.add(gates, inside)
+            reservoir.add(gates, members)
+    seen = [number for number, each in enumerate(moments) if each.count[1, 0] > 0]
+    if not seen:
+        raise UserError("no sample has any of the labels, so there are no gates to compare")
+    count = np.stack([to_array(moments[number].count)[:, 0] for number in seen])  # (group, outside and inside)
+    mean = np.stack([to_array(moments[number].mean) for number in seen])
+    squares = np.stack([to_array(moments[number].squares) for number in seen])
+    outside = 1 - count[:, 1:] / count.sum(1, keepdims=True)
+    overall = outside[0] * mean[0, 0] + (1 - outside[0]) * mean[0, 1]
+    # The mean of a group minus that of all samples is, exactly, the part outside times the difference of both means.
+    variance = squares / np.maximum(count - 1, 1)[..., None] / np.maximum(count, 1)[..., None]
+    variance[:, 1][count[:, 1] < 2] = np.nan
+    return _assemble(
+        subject.model.layers,
+        {number: groups.name(number) for number in seen},
+        count[:, 1],
+        (overall, mean[:, 1], outside * np.sqrt(variance.sum(1))),
+        widths,
+        _probe_each(reservoir),
+        groups.by,
+    )
 
 
 def _result(
-    layers: tuple[str, ...], classes: Mapping[int, str], moments: Moments, widths: list[int], reservoir: "_Reservoir"
+    layers: tuple[str, ...],
+    classes: Mapping[int, str],
+    moments: Moments,
+    widths: list[int],
+    reservoir: "_Reservoir",
+    by: str,
 ) -> ClassRouting:
-    from scipy.cluster import hierarchy  # type: ignore[import-untyped]
-    from scipy.spatial.distance import pdist, squareform  # type: ignore[import-untyped]
-
     seen = list(classes)
     count, mean = to_array(moments.count)[seen], to_array(moments.mean)[seen]
     share = count / count.sum()
-    overall = (share * mean).sum(0)
+    errors = _standard_error(share, count, to_array(moments.squares)[seen])
+    means = (share * mean).sum(0), mean, errors
+    return _assemble(layers, classes, count[:, 0], means, widths, _probe(reservoir), by)
+
+
+def _assemble(
+    layers: tuple[str, ...],
+    classes: Mapping[int, str],
+    count: Array,
+    means: tuple[Array, Array, Array],
+    widths: list[int],
+    probe: tuple[float, float, int],
+    by: str,
+) -> ClassRouting:
+    """The result, from the overall mean, the mean of each group, and the standard errors of their differences."""
+    from scipy.cluster import hierarchy  # type: ignore[import-untyped]
+    from scipy.spatial.distance import pdist, squareform  # type: ignore[import-untyped]
+
+    overall, mean, errors = means
     pairs = pdist(mean) / np.sqrt(mean.shape[1])  # pair by pair: all at once take gigabytes for 1000 classes
-    linkage = hierarchy.linkage(pairs, "average") if len(seen) > 1 else np.empty((0, 4))
-    accuracy, chance, samples = _probe(reservoir)
+    linkage = hierarchy.linkage(pairs, "average") if len(classes) > 1 else np.empty((0, 4))
+    accuracy, chance, samples = probe
     return ClassRouting(
         layers=layers,
         classes=tuple(classes.values()),
-        counts=count[:, 0].astype(np.int64),
+        counts=count.astype(np.int64),
         mean=_per_layer(overall, widths),
         difference=_per_layer(mean - overall, widths),
-        standard_error=_per_layer(_standard_error(share, count, to_array(moments.squares)[seen]), widths),
+        standard_error=_per_layer(errors, widths),
         distance=squareform(pairs),
         linkage=linkage,
         probe_accuracy=accuracy,
         probe_chance=chance,
         probe_samples=samples,
+        grouped_by=by,
     )
 
 
@@ -143,7 +208,7 @@ class _Reservoir:
         keys = torch.cat([self.keys, torch.rand(len(rows), generator=self.random)])
         kept = keys.argsort()[: self.size]
         self.rows = torch.cat([self.rows.reshape(-1, rows.shape[1]).to(rows.dtype), rows])[kept]
-        self.keys, self.y = keys[kept], torch.cat([self.y, y.cpu()])[kept]
+        self.keys, self.y = keys[kept], torch.cat([self.y.reshape(-1, *y.shape[1:]).to(y.dtype), y.cpu()])[kept]
 
 
 def _probe(reservoir: _Reservoir) -> tuple[float, float, int]:
@@ -159,6 +224,18 @@ def _probe(reservoir: _Reservoir) -> tuple[float, float, int]:
     if len(np.unique(y)) < 2:
         return float("nan"), float("nan"), len(y)
     return _cross_validated(x, y), float(counts.max() / len(y)), len(y)
+
+
+def _probe_each(reservoir: _Reservoir) -> tuple[float, float, int]:
+    """The same for groups that overlap: the mean over groups of predicting who belongs to each."""
+    x, members = reservoir.rows.float().numpy(), reservoir.y.numpy()
+    counts = members.sum(0)
+    probed = np.flatnonzero(np.minimum(counts, len(members) - counts) >= _FOLDS)[:_MOST_PROBED]
+    if not len(probed):
+        return float("nan"), float("nan"), len(members)
+    accuracies = [_cross_validated(x, members[:, group].astype(np.int64)) for group in probed]
+    share = counts[probed] / len(members)
+    return float(np.mean(accuracies)), float(np.maximum(share, 1 - share).mean()), len(members)
 
 
 def _cross_validated(x: NDArray[np.float32], y: NDArray[np.int64]) -> float:

@@ -6,7 +6,7 @@ import types
 import typing
 import zipfile
 import zlib
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -264,7 +264,11 @@ def _decode(hint: Any, value: Any, name: str, arrays: Arrays) -> Any:  # noqa: A
         return tuple(_decode(hint, item, _join(name, number), arrays) for hint, item, number in parts)
     if is_dataclass(hint):
         types_ = typing.get_type_hints(hint)
-        values = {key: _decode(types_[key], value[key], _join(name, key), arrays) for key in types_}
+        values = {
+            each.name: _decode(types_[each.name], value[each.name], _join(name, each.name), arrays)
+            for each in fields(hint)
+            if each.name in value or each.default is MISSING  # earlier versions did not write all of them
+        }
         return hint(**values)  # type: ignore[operator]
     return hint(value)
 

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from verydeep.analysis._activity import to_array
 from verydeep.analysis._activity_results import SignalFlow
 from verydeep.analysis._blocks import highway_modules, shadow_copy
-from verydeep.analysis._data import Data, Progress, as_batched, device_of, iterate
+from verydeep.analysis._data import Data, Progress, as_batched, device_of, find_objective, iterate
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.nn import HighwayStack, PlainStack
-from verydeep.objectives import Classification
+from verydeep.objectives import Objective
 
 _Layer = Callable[[Tensor], Tensor]
 
@@ -22,17 +22,26 @@ _PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 @cpu_settings()
-def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress | None = None) -> SignalFlow:
+def signal_flow(
+    model: nn.Module,
+    data: Data,
+    name: str = "",
+    progress: Progress | None = None,
+    *,
+    objective: Objective | None = None,
+) -> SignalFlow:
     """Measure the root mean square of each layer's output, and of a sample's loss gradient with respect to it.
 
     The layers are highway layers and the layers of plain stacks or, in a model that has neither, all linear maps and
     convolutions. A few hundred samples are enough.
 
     Args:
-        model: Any model that returns logits; it is not changed.
+        model: Any model; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         name: What the result calls the network, for example "highway, trained".
         progress: Called with the fraction of the work that is done.
+        objective: Its loss is used; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         The size of activations and gradients per layer.
@@ -46,8 +55,9 @@ def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress
         >>> signal_flow(model, data.test, "highway, untrained")
         <SignalFlow: 'highway, untrained', 3 layers; from the first to the last layer, activations ..., gradients ...>
     """
-    recorder = _FlowRecorder(model)
-    for x, y in iterate(as_batched(data, model), _BATCH, device_of(model), progress):
+    batched = as_batched(data, model)
+    recorder = _FlowRecorder(model, find_objective(batched, objective))
+    for x, y in iterate(batched, _BATCH, device_of(model), progress):
         recorder.add(x, y)
     return recorder.result(name)
 
@@ -55,8 +65,8 @@ def signal_flow(model: nn.Module, data: Data, name: str = "", progress: Progress
 class _FlowRecorder:
     """A copy of a model whose layers record their outputs."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = shadow_copy(model).eval()
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        self.model, self.objective = shadow_copy(model).eval(), objective
         self.outputs: dict[str, Tensor] = {}
         self.totals: dict[str, Tensor] = {}  # squared outputs, squared gradients, number of each
         for name, module in _recorded_modules(self.model):
@@ -65,11 +75,10 @@ class _FlowRecorder:
     def add(self, x: Tensor, y: Tensor) -> None:
         """Run a batch forward and backward."""
         self.outputs.clear()
-        objective = Classification()
         with torch.enable_grad():
             logits = self.model(x.detach().requires_grad_(x.is_floating_point()).clone())
-            objective.check(logits, y)
-            loss = objective.loss(logits, y)  # a sum, so that gradients do not depend on the batch size
+            self.objective.check(logits, y)
+            loss = self.objective.loss(logits, y)  # a sum, so that gradients do not depend on the batch size
             gradients = torch.autograd.grad(loss, list(self.outputs.values()), materialize_grads=True)
         for (name, output), gradient in zip(self.outputs.items(), gradients, strict=True):
             sums = torch.stack([_squares(output), _squares(gradient), torch.tensor(float(output.numel())).double()])

@@ -11,6 +11,7 @@ from verydeep.analysis._lesion_results import DepthUsage, GreedyLesion
 from verydeep.analysis._lesions import LesionRunner
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
+from verydeep.objectives import Objective
 
 _CHOOSING = 5000
 
@@ -25,6 +26,7 @@ def greedy_lesions(
     choosing: int | None = _CHOOSING,
     group: int = 1,
     progress: Progress | None = None,
+    objective: Objective | None = None,
 ) -> GreedyLesion:
     """Close layers one after the other, each time the one that costs the least loss, until all are closed.
 
@@ -32,7 +34,7 @@ def greedy_lesions(
     L ** 2 / 6 passes over the samples it uses, and measuring takes L / 2 passes over all samples.
 
     Args:
-        model: Any model with highway layers that returns logits; it is not changed.
+        model: Any model with highway layers; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         layers: Which layers may be closed; by default, all.
@@ -40,6 +42,8 @@ def greedy_lesions(
             data. None uses all.
         group: How many layers are closed after each comparison; larger groups are faster but less exact.
         progress: Called with the fraction of the work that is done.
+        objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
+            fractions the targets of a regression.
 
     Returns:
         The order, and loss and error after each closed layer.
@@ -56,7 +60,7 @@ def greedy_lesions(
     """
     if group < 1:
         raise UserError(f"group must be at least 1, got {group}")
-    subject = ModelAndData.of(model, data)
+    subject = ModelAndData.of(model, data, objective)
     depth = len(subject.model.layers)
     _check_layers(layers or (), depth)
     candidates = set(range(depth) if layers is None else layers)
@@ -70,7 +74,7 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
 
     Args:
         greedy: The curve.
-        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %.
+        tolerance: The largest loss of accuracy allowed, as a fraction: 0.001 is 0.1 %; of a regression, of R2.
 
     Returns:
         The layers that are kept, and the idle ones.
@@ -119,7 +123,8 @@ def _curve(subject: ModelAndData, order: tuple[int, ...], split: str, progress: 
         if progress is not None:
             progress((closed + 1) / (len(order) + 1))
     loss, error = np.array([point.loss for point in points]), np.array([point.error for point in points])
-    return GreedyLesion(subject.model.layers, split, points[-1].samples, order, loss, error)
+    measure = subject.objective.measure
+    return GreedyLesion(subject.model.layers, split, points[-1].samples, order, loss, error, measure)
 
 
 def _choosing_done(closed: int, count: int) -> float:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from verydeep.data import Split
     from verydeep.models import Network
-    from verydeep.training import Run
+    from verydeep.objectives import Objective
+    from verydeep.training import Evaluation, Run
 
 
 @contextmanager
@@ -121,3 +122,25 @@ def load_model(run: Run) -> Network:
     if run.summary is None:
         print(f"verydeep: {run.path} has not finished: these are its weights so far", file=sys.stderr)
     return model
+
+
+def evaluate_run(run: Run, split: Split, device: str = "auto") -> Evaluation:
+    """Compute the metrics of the run's network on some samples."""
+    from verydeep.data import Task
+    from verydeep.training import ProcessGroup, RunData, evaluate_metrics
+
+    data = RunData.load(run)
+    task = data.task or Task("classification", data.classes)  # runs of earlier versions do not say
+    with status(f"evaluating {len(split):,} samples"):
+        return evaluate_metrics(run.model, split, task, ProcessGroup.join(device).device, objective=run_objective(run))
+
+
+def run_objective(run: Run) -> Objective | None:
+    """What the run measures; None if that follows from the task of its data."""
+    from verydeep.objectives import Regression
+    from verydeep.training import RunData
+
+    task = RunData.load(run).task
+    if task is None or task.kind != "regression":
+        return None
+    return Regression(task.outputs, run.config.loss or "squared")

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from verydeep.report.figures._bench import plot_bench as plot_bench
     from verydeep.report.figures._confusion import plot_confusion
     from verydeep.report.figures._curves import plot_curves
+    from verydeep.report.figures._evaluation import (
+        main_figure_name as main_figure_name,
+        plot_calibration,
+        plot_evaluation,
+    )
     from verydeep.report.figures._fig1 import plot_fig1 as plot_fig1, plot_gate_bias as plot_gate_bias
     from verydeep.report.figures._findings import plot_findings
     from verydeep.report.figures._gates import plot_feature_gates, plot_gates
@@ -29,10 +34,12 @@ else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
+    "plot_calibration",
     "plot_class_distances",
     "plot_confusion",
     "plot_curves",
     "plot_depth_usage",
+    "plot_evaluation",
     "plot_feature_gates",
     "plot_findings",
     "plot_gates",

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
         is_paper_dataset as is_paper_dataset,
     )
     from verydeep.training._evaluate import Confusion, confusion, evaluate
+    from verydeep.training._evaluation import (
+        Calibration,
+        Estimate,
+        Evaluation,
+        estimate_text as estimate_text,
+        evaluate_metrics,
+    )
     from verydeep.training._extend import check_new_total as check_new_total
     from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
@@ -87,10 +94,13 @@ else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
+    "Calibration",
     "ComparedRun",
     "Confusion",
     "DistillConfig",
     "EpochMetrics",
+    "Estimate",
+    "Evaluation",
     "Interrupted",
     "ModelConfig",
     "OptimConfig",
@@ -105,6 +115,7 @@ __all__ = [
     "compare_runs",
     "confusion",
     "evaluate",
+    "evaluate_metrics",
     "list_runs",
     "read_config",
     "remove_run",

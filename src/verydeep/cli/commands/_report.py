@@ -10,7 +10,7 @@ from verydeep.cli._options import DataRoot, RunFolder, Threads, option, read_opt
 
 if TYPE_CHECKING:
     from verydeep.analysis import Findings
-    from verydeep.training import Run
+    from verydeep.training import Evaluation, Run
 
 _NO_ANALYSIS = "This report was made without an analysis, so it covers training only."
 _NO_HIGHWAYS = "This network has no highway layers, so it has no gates to show and no layers to close."
@@ -56,8 +56,9 @@ def main(arguments: list[str]) -> None:
         from verydeep.report import write_report
 
         findings, note = _analysis_of(run, options.root) if options.analysis else (None, _NO_ANALYSIS)
+        evaluation, split = _evaluation_of(run, options.root) if options.analysis else (None, "test")
         with status("drawing the report"):
-            write_report(run, path, findings, note)
+            write_report(run, path, findings, note, evaluation=evaluation, split=split)
     print(f"{path}: {path.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
 
 
@@ -81,6 +82,20 @@ def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
         _analyze.main([str(run.path), *(() if root is None else ("--root", str(root)))])
         found = load_findings(folder)
     return found, _OUTDATED if _is_outdated(run) else ""
+
+
+def _evaluation_of(run: Run, root: Path | None) -> tuple[Evaluation | None, str]:
+    """Evaluate the network on held-out data: the test set, unless the run never looks at it; None if that cannot be."""
+    from verydeep.cli._run_options import evaluate_run, read_samples
+    from verydeep.errors import UserError
+
+    split = "valid" if run.config.evaluate_test == "never" else "test"
+    if not run.is_network or not (run.path / "model.safetensors").exists():
+        return None, split
+    try:
+        return evaluate_run(run, read_samples(run, None, split, root)), split
+    except UserError:  # the data was given in Python, has changed or is gone; the analysis can still be shown
+        return None, split
 
 
 def _is_outdated(run: Run) -> bool:

@@ -12,6 +12,7 @@ from matplotlib.ticker import Formatter, MaxNLocator
 from numpy.typing import NDArray
 
 from verydeep.report.figures._theme import Palette
+from verydeep.words import METRIC_NAMES
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -21,8 +22,11 @@ _MOST_SHARP_ROWS = 150  # more rows than this are thinner than a pixel and are a
 
 def metric_name(metric: str) -> str:
     """A metric in words: validation accuracy for valid_accuracy."""
-    words = {"lr": "learning rate", "valid": "validation", "train": "training"}
-    return " ".join(words.get(word, word) for word in metric.split("_"))
+    splits = {"valid": "validation", "train": "training", "test": "test"}
+    split, _, rest = metric.partition("_")
+    if split in splits and rest:
+        return f"{splits[split]} {metric_name(rest)}"
+    return "learning rate" if metric == "lr" else METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def with_names(results: Result | Sequence[tuple[str, Result]]) -> list[tuple[str, Result]]:

@@ -35,7 +35,7 @@ def plot_confusion(
     side = min(max(0.45 * classes, 3.5), 14.0)
     # cividis is perceptually uniform and suits every kind of colour blindness; the power makes rare mistakes visible
     scale = PowerNorm(0.4, 0, 1)
-    with themed_figure(path, side + 2, side + 1, theme) as (figure, _):
+    with themed_figure(path, side + 2.2, side + 1, theme) as (figure, _):
         axes = figure.add_subplot()
         image = axes.imshow(shares, cmap="cividis", norm=scale, interpolation="none")
         _name_classes(axes, confusion.classes, side)

@@ -61,7 +61,8 @@ def plot_curves(
             marker = "o" if len(found) == 1 else ""
             line = axes.plot(*zip(*found, strict=True), style, color=palette.colours[number % len(palette.colours)])
             line[0].set(label=name, linewidth=1.8, marker=marker)
-        _label_axes(axes, metric, log)
+        regression = any(line.get("r2") is not None for metrics in named.values() for line in metrics)
+        _label_axes(axes, metric, log, regression)
     return figure
 
 
@@ -76,8 +77,17 @@ def _by_name(
     return {run.path.name if names.count(run.path.name) == 1 else str(run.path): run.metrics for run in runs}
 
 
-def _label_axes(axes: Axes, metric: str, log: bool) -> None:
-    axes.set(xlabel="epoch", ylabel=_LABELS.get(metric, metric_name(metric)))
+def _label(metric: str, regression: bool) -> str:
+    split, _, name = metric.rpartition("_")
+    if name == "r2":
+        where = {"": "during the epoch", "train": "training set", "valid": "validation set", "test": "test set"}
+        return f"R², {where[split]}" if split in where else metric_name(metric)
+    text = _LABELS.get(metric, metric_name(metric))
+    return text.replace("mean cross-entropy", "mean loss") if regression else text
+
+
+def _label_axes(axes: Axes, metric: str, log: bool, regression: bool) -> None:
+    axes.set(xlabel="epoch", ylabel=_label(metric, regression))
     if log:
         axes.set_yscale("log")
     elif metric.endswith("accuracy"):

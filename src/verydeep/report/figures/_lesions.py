@@ -21,15 +21,20 @@ from verydeep.report.figures._axes import (
 )
 from verydeep.report.figures._gates import largest_deviation
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
+from verydeep.words import MEASURES, error_name, loss_name, score
 
 Metric = Literal["error", "loss"]
-_LABELS = {"error": "error", "loss": "mean cross-entropy"}
 _MOST_MARKERS = 120  # layers; with more, markers on the curve would overlap
+LOWEST_R2 = -1.0  # a curve is cut off below, because a network without most of its layers can be arbitrarily bad
 
 
 def measured_on(metric: str, split: str) -> str:
     """The title of an axis: a metric and the data it was measured on, if it has a name."""
     return f"{metric}, {split_name(split)}" if split else metric
+
+
+def _label(metric: Metric, measure: str) -> str:
+    return error_name(measure) if metric == "error" else loss_name(measure)
 
 
 def plot_lesions(
@@ -64,7 +69,7 @@ def plot_lesions(
         for axes, (name, study) in zip(panels, networks, strict=True):
             _draw_study(axes, study, metric, palette)
             axes.set_title(name, parse_math=False)
-            _scale(axes, metric, log)
+            _scale(axes, metric == "error" and study.measure == "accuracy", log)
     return figure
 
 
@@ -78,15 +83,15 @@ def _draw_study(axes: Axes, study: LesionStudy, metric: Metric, palette: Palette
     baseline = getattr(study.baseline, metric)
     axes.axhline(baseline, color=palette.colours[1], linestyle="--", linewidth=1.5, label="no layer closed")
     axes.set(xlabel="closed layer (from 1)", xticks=layer_ticks(count))
-    axes.set_ylabel(measured_on(_LABELS[metric], study.split), parse_math=False)
+    axes.set_ylabel(measured_on(_label(metric, study.measure), study.split), parse_math=False)
 
 
-def _scale(axes: Axes, metric: Metric, log: bool) -> None:
+def _scale(axes: Axes, percent: bool, log: bool) -> None:
     style_axes(axes)
     add_legend(axes)
     if log:
         axes.set_yscale("log")
-    if metric == "error":
+    if percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1))
 
 
@@ -112,11 +117,11 @@ def plot_pair_lesions(
     """
     values: Array = getattr(pairs, metric)
     more = interaction(values, getattr(pairs.baseline, metric))
-    percent = PercentFormatter(1) if metric == "error" else None
+    percent = PercentFormatter(1) if metric == "error" and pairs.measure == "accuracy" else None
     with themed_figure(path, 10.5, 6.2, theme) as (figure, palette):
         left, right = figure.subplots(1, 2)
         image = draw_heat_map(left, values, palette, Normalize(), palette.sequential)
-        add_colour_bar(left, image, measured_on(_LABELS[metric], pairs.split), style=percent)
+        add_colour_bar(left, image, measured_on(_label(metric, pairs.measure), pairs.split), style=percent)
         left.set(title="both layers closed", xlabel=LAYER, ylabel=LAYER)
         image = draw_heat_map(right, more, palette, CenteredNorm(0, largest_deviation(more)), palette.diverging)
         add_colour_bar(right, image, "excess over the sum of both single lesions", style=percent)
@@ -137,7 +142,7 @@ def interaction(values: Array, baseline: float) -> Array:
 def plot_depth_usage(
     usage: DepthUsage | GreedyLesion, path: FigurePath = None, *, theme: Theme = "light"
 ) -> ThemedFigure:
-    """Draw accuracy against the number of layers kept, the tolerance, and the fewest layers within it.
+    """Draw accuracy (or R2) against the number of layers kept, the tolerance, and the fewest layers within it.
 
     Args:
         usage: The depth usage, or the greedy curve alone.
@@ -171,9 +176,13 @@ def _draw_curve(axes: Axes, greedy: GreedyLesion, palette: Palette) -> None:
     marker = "o" if total <= _MOST_MARKERS else ""
     axes.plot(total - np.arange(len(accuracy)), accuracy, color=palette.colours[0], marker=marker, markersize=4)
     axes.set_xlabel("layers kept")
-    axes.set_ylabel(measured_on("accuracy", greedy.split), parse_math=False)
+    name = MEASURES.get(greedy.measure, greedy.measure)
+    axes.set_ylabel(measured_on(name, greedy.split), parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    if greedy.measure == "accuracy":
+        axes.yaxis.set_major_formatter(PercentFormatter(1))
+    elif accuracy.min() < LOWEST_R2 < accuracy.max():
+        axes.set_ylim(bottom=LOWEST_R2)
     style_axes(axes)
 
 
@@ -181,10 +190,12 @@ def _draw_choice(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
     accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
     lowest = accuracy[0] - usage.tolerance
     axes.axhspan(lowest, accuracy[0], color=palette.colours[2], alpha=0.3, linewidth=0)
-    label = f"lowest accuracy allowed: {usage.tolerance:.2%} below all {total} layers"
+    measure = usage.greedy.measure
+    name = MEASURES.get(measure, measure)
+    label = f"lowest {name} allowed: {score(measure, usage.tolerance)} below all {total} layers"
     axes.axhline(lowest, color=palette.colours[2], linestyle="--", linewidth=1.2, label=label)
     chosen = accuracy[total - len(usage.kept)]
-    label = f"{len(usage.kept)} of {total} layers: {chosen:.2%}"
+    label = f"{len(usage.kept)} of {total} layers: {score(measure, chosen)}"
     axes.plot([len(usage.kept)], [chosen], "D", color=palette.colours[1], markersize=9, label=label)
 
 

@@ -4,6 +4,7 @@ from matplotlib.ticker import PercentFormatter
 
 from verydeep.analysis import PruneReport, split_name
 from verydeep.report.figures._theme import FigurePath, Theme, ThemedFigure, themed_figure
+from verydeep.words import MEASURES
 
 
 def plot_prune(report: PruneReport, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
@@ -53,4 +54,5 @@ def plot_prune(report: PruneReport, path: FigurePath = None, *, theme: Theme = "
 def _accuracies(report: PruneReport) -> str:
     before, after = report.test or report.chosen
     where = "test set" if report.test else split_name(report.split)
-    return f"accuracy{f', {where}' if where else ''}: {before.accuracy:.2%} → {after.accuracy:.2%}"
+    name = MEASURES.get(report.measure, report.measure)
+    return f"{name}{f', {where}' if where else ''}: {before.text} → {after.text}"

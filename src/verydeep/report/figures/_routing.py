@@ -50,7 +50,7 @@ def plot_routing(
             _fade_noise(axes, difference, error, palette)
             axes.set_title(f"{routing.classes[number]}  (n = {routing.counts[number]:,})", parse_math=False)
             axes.set_xlabel("block (from 1)")
-            add_colour_bar(axes, image, "class mean − overall mean of the gate")
+            add_colour_bar(axes, image, f"{routing.grouped_by} mean − overall mean of the gate")
         panels[0].set_ylabel(LAYER)
         figure.supxlabel(f"faded: within {NOISE} standard errors of zero", fontsize="small")
     return figure

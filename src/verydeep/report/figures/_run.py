@@ -1,4 +1,4 @@
-"""The learning curves of one run: loss and accuracy on every split that was measured."""
+"""The learning curves of one run: loss and accuracy, or R2, on every split that was measured."""
 
 import math
 
@@ -7,14 +7,16 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from verydeep.errors import UserError
 from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._lesions import LOWEST_R2
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 from verydeep.training import EpochMetrics, Run
+from verydeep.words import MEASURES
 
 _SPLITS = {"train_": "training set", "": "training batches", "valid_": "validation set", "test_": "test set"}
 
 
 def plot_run(run: Run, path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:
-    """Draw the learning curves of a run: loss on the left, accuracy on the right.
+    """Draw the learning curves of a run: loss on the left, accuracy (or R2) on the right.
 
     Args:
         run: The run, finished or not.
@@ -36,16 +38,19 @@ def plot_run(run: Run, path: FigurePath = None, *, theme: Theme = "light") -> Th
     with themed_figure(path, 9, 3.4, theme) as (figure, palette):
         left, right = figure.subplots(1, 2)
         _draw(left, metrics, "loss", hidden, palette)
-        _draw(right, metrics, "accuracy", hidden, palette)
+        _draw(right, metrics, run.measure, hidden, palette)
         left.set(ylabel="mean loss", yscale="log")
-        right.set_ylabel("accuracy")
-        right.yaxis.set_major_formatter(PercentFormatter(1))
+        right.set_ylabel(MEASURES.get(run.measure, run.measure))
+        if run.measure == "accuracy":
+            right.yaxis.set_major_formatter(PercentFormatter(1))
+        else:
+            keep_readable(right)
     return figure
 
 
 def _draw(axes: Axes, metrics: list[EpochMetrics], name: str, hidden: str, palette: Palette) -> None:
     for (split, label), colour in zip(_SPLITS.items(), (0, 0, 1, 2), strict=True):
-        values = [(line.epoch, getattr(line, split + name)) for line in metrics]
+        values = [(line.epoch, line.get(split + name)) for line in metrics]
         points = [(epoch, value) for epoch, value in values if value is not None and math.isfinite(value)]
         if split != hidden and points:
             marker = "o" if len(points) == 1 else ""
@@ -55,3 +60,10 @@ def _draw(axes: Axes, metrics: list[EpochMetrics], name: str, hidden: str, palet
     style_axes(axes)
     if axes.lines:
         add_legend(axes)
+
+
+def keep_readable(axes: Axes) -> None:
+    """Cut an axis of R2 off at -1 if the first epochs were worse, so that the others can be told apart."""
+    values = [value for line in axes.lines for value in list(line.get_ydata())]
+    if values and min(values) < LOWEST_R2 < max(values):
+        axes.set_ylim(bottom=LOWEST_R2)

@@ -1,19 +1,29 @@
 """The sections about the inside of a network: gates, routing, lesions, layers needed, signal flow."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, Findings, GateStatistics, LesionStudy, observations
+from verydeep.analysis import (
+    ClassRouting,
+    DepthUsage,
+    Findings,
+    GateStatistics,
+    LesionStudy,
+    observations,
+    tolerance_text,
+)
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
-from verydeep.report.figures._theme import Theme
+from verydeep.report.figures._theme import Theme, ThemedFigure
 from verydeep.report.html import _interactive_figures as figures, _sentences as sentences
 from verydeep.report.html._charts import Chart
 from verydeep.report.html._heat_maps import HeatMap
 from verydeep.report.html._tables import Table, layer_table, prune_table
+from verydeep.training import Evaluation
+from verydeep.words import error_name
 
 _MOST_LEAVES = 120  # classes in a readable tree
 _TITLES = {
@@ -24,17 +34,20 @@ _TITLES = {
 }
 
 
-def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
+def analysis_sections(
+    findings: Findings, data: str, evaluation: Evaluation | None = None, split: str = "test"
+) -> dict[str, Any]:
     """Collect what an analysis adds to the page; charts and heat maps are returned under their own keys."""
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
-    context: dict[str, Any] = vars(findings) | {"answer": "", "bars": [], "layers": layer_table(findings)}
+    context: dict[str, Any] = vars(findings) | {"answer": "", "doubt": "", "bars": [], "layers": layer_table(findings)}
     if findings.gates:
         context |= _gates(findings.gates, heat)
     if findings.routing:
         context |= _routing(findings.routing, heat)
     if findings.lesions:
         charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
+        context["error_name"] = error_name(findings.lesions.measure)
         context["lesion_statements"] = sentences.about_lesions(findings.lesions)
     if findings.pairs:
         maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
@@ -43,6 +56,7 @@ def analysis_sections(findings: Findings, data: str) -> dict[str, Any]:
     if findings.usage:
         charts["usage"] = figures.usage_chart(findings.usage)
         context |= _usage(findings, findings.usage, data)
+        context["doubt"] = sentences.doubt(findings.usage, data, findings.routing, evaluation, split)
     if findings.flow:
         charts |= {f"flow-{key}": found for key, found in figures.flow_charts(findings.flow).items()}
     context["prune"] = prune_table(findings.prune) if findings.prune else None
@@ -72,9 +86,13 @@ def _feature_pictures(gates: GateStatistics) -> list[str]:
     """Draw gates at every position as PNG, in light and dark; an empty list for a network without feature maps."""
     if not has_feature_maps(gates):
         return []
+    return in_both_themes(lambda theme: plot_feature_gates(gates, theme=theme))
+
+
+def in_both_themes(draw: Callable[[Theme], ThemedFigure], dpi: int = 150) -> list[str]:
+    """Draw a figure as PNG, in light and dark, for the page."""
     themes: tuple[Theme, ...] = ("light", "dark")
-    pictures = (plot_feature_gates(gates, theme=theme).png() for theme in themes)
-    return [f"data:image/png;base64,{b64encode(picture).decode()}" for picture in pictures]
+    return [f"data:image/png;base64,{b64encode(draw(theme).png(dpi)).decode()}" for theme in themes]
 
 
 def _routing(routing: ClassRouting, heat: dict[str, HeatMap]) -> dict[str, Any]:
@@ -95,13 +113,13 @@ def _nearest(routing: ClassRouting) -> Table:
         others = [(float(d), c) for c, d in enumerate(routing.distance[number]) if c != number and np.isfinite(d)]
         ends = [f"{routing.classes[c]} ({d:.4f})" for d, c in (min(others), max(others))] if others else ["", ""]
         rows.append([name, f"{routing.counts[number]:,}", *ends])
-    return ["class", "samples", "nearest (distance)", "farthest (distance)"], rows
+    return [routing.grouped_by, "samples", "nearest (distance)", "farthest (distance)"], rows
 
 
 def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
-    chance = None if findings.routing is None else findings.routing.probe_chance
     return {
-        "answer": sentences.answer(usage, data, chance),
+        "answer": sentences.answer(usage, data),
+        "within": tolerance_text(usage.greedy.measure, usage.tolerance),
         "bars": _bars(usage, findings.lesions),
         "kept_words": layer_ranges(usage.kept),
         "idle_words": layer_ranges(usage.idle),

@@ -32,6 +32,7 @@ class Chart:
         y_name: The name of the y axis.
         log: Whether the y axis is logarithmic.
         percent: Whether y values are fractions, shown as percentages.
+        floor: Where the y axis is cut off; lower values are not drawn. None shows all.
         rule: The y value and the name of a dashed horizontal line.
         mark: The x, y and name of a highlighted point.
     """
@@ -43,6 +44,7 @@ class Chart:
     y_name: str
     log: bool = False
     percent: bool = False
+    floor: float | None = None
     rule: tuple[float, str] | None = None
     mark: tuple[float, float, str] | None = None
 
@@ -62,13 +64,16 @@ class Chart:
 
     @property
     def _y_range(self) -> tuple[float, float]:
-        values = [v for s in self.series for v in s.values if v is not None and _shown(v, self.log)]
-        values += [self.rule[0]] if self.rule and _shown(self.rule[0], self.log) else []
+        values = [v for s in self.series for v in s.values if v is not None and self._shown(v)]
+        values += [self.rule[0]] if self.rule and self._shown(self.rule[0]) else []
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         if self.log:
             return (low / 1.1, high * 1.1) if values else (0.1, 1.0)
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
         return low - room, high + room
+
+    def _shown(self, value: float) -> bool:
+        return math.isfinite(value) and (value > 0 or not self.log) and (self.floor is None or value >= self.floor)
 
     def x_position(self, x: float) -> float:
         """The horizontal position of an x value."""
@@ -85,7 +90,7 @@ class Chart:
         """The SVG path of a curve, with gaps where it has no value."""
         steps, pen = [], "M"
         for x, y in zip(self.x, series.values, strict=True):
-            if y is not None and _shown(y, self.log):
+            if y is not None and self._shown(y):
                 steps.append(f"{pen}{self.x_position(x)} {self.y_position(y)}")
                 pen = "L"
             else:
@@ -97,7 +102,7 @@ class Chart:
         if len(self.x) > (80 if len(self.series) == 1 else 12):
             return []
         points = zip(self.x, series.values, strict=True)
-        return [(self.x_position(x), self.y_position(y)) for x, y in points if y is not None and _shown(y, self.log)]
+        return [(self.x_position(x), self.y_position(y)) for x, y in points if y is not None and self._shown(y)]
 
     @property
     def x_ticks(self) -> list[tuple[float, str]]:
@@ -119,10 +124,6 @@ class Chart:
         ticks = (every if decades > 1 else MaxNLocator(5)).tick_values(low, high)
         shown = [float(t) for t in ticks if low <= t <= high]
         return [(self.y_position(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
-
-
-def _shown(value: float, log: bool) -> bool:
-    return math.isfinite(value) and (value > 0 or not log)
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,6 +1,7 @@
 """Results of analysis and training as the page's heat maps and charts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from verydeep.analysis import (
 )
 from verydeep.report.figures._axes import LAYER, Array, layer_grid
 from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
-from verydeep.report.figures._lesions import interaction
+from verydeep.report.figures._lesions import LOWEST_R2, interaction
 from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 from verydeep.training import EpochMetrics
+from verydeep.words import MEASURES, error_name, loss_name
 
 _LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
@@ -69,7 +71,8 @@ def distance_map(routing: ClassRouting) -> HeatMap:
     values = routing.distance[np.ix_(order, order)]
     names = tuple(routing.classes[c] for c in order)
     high = float(np.nanmax(values)) or 1.0
-    return HeatMap("distance", values[None], "sequential", 0, high, rows="class", columns="class", names=names)
+    by = routing.grouped_by
+    return HeatMap("distance", values[None], "sequential", 0, high, rows=by, columns=by, names=names)
 
 
 def class_tree(routing: ClassRouting) -> dict[str, Any]:
@@ -86,11 +89,17 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
     """Draw the error with two layers closed, and its excess over the sum of both single lesions."""
-    more = interaction(pairs.error, pairs.baseline.error)
+    more, percent = interaction(pairs.error, pairs.baseline.error), pairs.measure == "accuracy"
     far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
         "error": HeatMap(
-            "error, both closed", pairs.error[None], "sequential", low, high, columns="layer", percent=True
+            f"{error_name(pairs.measure)}, both closed",
+            pairs.error[None],
+            "sequential",
+            low,
+            high,
+            columns="layer",
+            percent=percent,
         ),
         "more": HeatMap(
             "excess over the sum of both single lesions",
@@ -99,18 +108,19 @@ def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
             -far,
             far,
             columns="layer",
-            percent=True,
+            percent=percent,
         ),
     }
 
 
-def training_charts(metrics: Sequence[EpochMetrics]) -> dict[str, Chart]:
-    """Draw loss and accuracy over epochs for every split that was evaluated."""
+def training_charts(metrics: Sequence[EpochMetrics], measure: str = "accuracy") -> dict[str, Chart]:
+    """Draw loss and accuracy, or R2, over epochs for every split that was evaluated."""
     names = {"": "training, during the epoch"}
     names |= {"train_": "training set", "valid_": "validation set", "test_": "test set"}
     lines = [line.to_dict() for line in metrics]
     epochs, charts = [line["epoch"] for line in lines], {}
-    for key, y_name, log in (("loss", "mean cross-entropy", True), ("accuracy", "accuracy", False)):
+    name, percent = MEASURES.get(measure, measure), measure == "accuracy"
+    for key, y_name, log in (("loss", loss_name(measure), True), (measure, name, False)):
         sets = [s for s in names if any(line.get(f"{s}{key}") is not None for line in lines)]
         curves = [
             Series(names[s], [line.get(f"{s}{key}") for line in lines], number, number % 3)
@@ -118,7 +128,8 @@ def training_charts(metrics: Sequence[EpochMetrics]) -> dict[str, Chart]:
         ]
         if curves:
             label = f"{y_name} over {len(epochs)} epochs"
-            charts[key] = Chart(label, epochs, curves, "epoch", y_name, log=log, percent=not log)
+            chart = Chart(label, epochs, curves, "epoch", y_name, log=log, percent=percent and not log)
+            charts["loss" if log else "score"] = chart if log or percent else _without_collapse(chart)
     return charts
 
 
@@ -126,28 +137,39 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
     """Draw the paper's Figure 4: error and loss with each layer closed in turn."""
     where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
     charts = {}
-    for key, y_name in (("error", "error"), ("loss", "mean cross-entropy")):
+    for key, y_name in (("error", error_name(lesions.measure)), ("loss", loss_name(lesions.measure))):
         values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
             layers, [Series("this layer closed", values)], LAYER, f"{y_name}, {where}",
-            percent=key == "error", rule=(baseline, "no layer closed"),
+            percent=key == "error" and lesions.measure == "accuracy", rule=(baseline, "no layer closed"),
         )  # fmt: skip
     return charts
 
 
 def usage_chart(usage: DepthUsage) -> Chart:
-    """Draw accuracy against the number of layers kept."""
+    """Draw accuracy, or R2, against the number of layers kept."""
+    measure = usage.greedy.measure
+    name = MEASURES.get(measure, measure)
     accuracy, total = (1 - usage.greedy.error)[::-1], len(usage.greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
     where = split_name(usage.greedy.split)
     point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), f"{len(usage.kept)} layers")
     lowest = float(accuracy[-1]) - usage.tolerance
-    return Chart(
-        f"accuracy on the {where} against the number of layers kept",
-        kept, [Series("accuracy", accuracy.tolist())], "layers kept", f"accuracy, {where}",
-        percent=True, rule=(lowest, "lowest accuracy allowed"), mark=point,
+    chart = Chart(
+        f"{name} on the {where} against the number of layers kept",
+        kept, [Series(name, accuracy.tolist())], "layers kept", f"{name}, {where}",
+        percent=measure == "accuracy", rule=(lowest, f"lowest {name} allowed"), mark=point,
     )  # fmt: skip
+    return chart if measure == "accuracy" else _without_collapse(chart)
+
+
+def _without_collapse(chart: Chart) -> Chart:
+    """A chart of R2 without values below -1, which would make all others look equal; its axis says so."""
+    values = [value for series in chart.series for value in series.values if value is not None]
+    if not values or min(values) >= LOWEST_R2 or max(values) <= LOWEST_R2:
+        return chart
+    return replace(chart, floor=LOWEST_R2, y_name=f"{chart.y_name} (not below −1)")
 
 
 def flow_charts(flows: Sequence[SignalFlow]) -> dict[str, Chart]:

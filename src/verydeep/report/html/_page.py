@@ -13,13 +13,15 @@ from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._charts import SIZE
+from verydeep.report.html._evaluation_section import evaluation_section
 from verydeep.report.html._heat_maps import colour_maps
 from verydeep.report.html._run_sections import reproduction_section, run_section
-from verydeep.training import Run
+from verydeep.training import Evaluation, Run
 
 _SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
 _SECTIONS = (
     ("training", "epochs", "Training"),
+    ("predictions", "evaluation", "Predictions"),
     ("gates", "gates", "Gates"),
     ("routing", "routing", "Classes"),
     ("lesions", "lesions", "Which layers matter"),
@@ -31,7 +33,15 @@ _SECTIONS = (
 )
 
 
-def write_report(run: Run, path: str | Path, findings: Findings | None = None, note: str = "") -> None:
+def write_report(
+    run: Run,
+    path: str | Path,
+    findings: Findings | None = None,
+    note: str = "",
+    *,
+    evaluation: Evaluation | None = None,
+    split: str = "test",
+) -> None:
     """Write a run's report as one self-contained HTML file.
 
     Args:
@@ -39,6 +49,8 @@ def write_report(run: Run, path: str | Path, findings: Findings | None = None, n
         path: The file to write.
         findings: The results of an analysis; without them, the page covers training only.
         note: A sentence for the reader, such as why there was no analysis.
+        evaluation: How good the predictions for held-out data are; without it, the page has no such section.
+        split: The split of the evaluation.
 
     Example:
         >>> from verydeep.analysis import Findings, lesion_study
@@ -53,11 +65,16 @@ def write_report(run: Run, path: str | Path, findings: Findings | None = None, n
     found = findings or Findings()
     _check_same_network(found)
     context = run_section(run) | reproduction_section(run)
-    context |= analysis_sections(found, context["data_name"])
+    context |= analysis_sections(found, context["data_name"], evaluation, split)
+    context |= evaluation_section(evaluation, split)
+    if evaluation is not None and evaluation.majority is not None:
+        context["facts"].append(("most frequent class", f"{evaluation.majority[1]:.2%} of the {split_name(split)}"))
     context["charts"] |= context.pop("inside")
     context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
-    context["contents"] = [(name, title) for name, key, title in _SECTIONS if context[key]]
+    groups = "Classes" if found.routing is None else found.routing.groups.capitalize()
+    titles = {"routing": groups}
+    context["contents"] = [(name, titles.get(name, title)) for name, key, title in _SECTIONS if context[key]]
     write_atomic(Path(path), render(context))
 
 
@@ -84,6 +101,7 @@ def render(context: dict[str, Any]) -> str:
         loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.filters["capitalise"] = lambda text: text[:1].upper() + text[1:]
     data = {
         "colour_maps": colour_maps(),
         "maps": {key: found.to_dict() for key, found in context["heat"].items()},

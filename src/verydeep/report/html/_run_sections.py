@@ -6,13 +6,15 @@ from typing import Any
 from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
 from verydeep.redact import redact
+from verydeep.report.figures._axes import metric_name
 from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
+from verydeep.words import MEASURES, loss_name, score
 
 _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
-    "stopped early": "It stopped after {done} of {epochs} epochs, because validation accuracy no longer improved.",
+    "stopped early": "It stopped after {done} of {epochs} epochs, because {metric} no longer improved.",
     "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without limit.",
     "pruned": "It was made from {parent} by removing layers, without further training.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
@@ -24,7 +26,9 @@ def run_section(run: Run) -> dict[str, Any]:
     """Collect the title, key figures and training curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
     parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
-    ending = _ENDINGS.get(info.status, _STOPPED).format(done=info.epochs_done, epochs=info.epochs, parent=parent)
+    ending = _ENDINGS.get(info.status, _STOPPED).format(
+        done=info.epochs_done, epochs=info.epochs, parent=parent, metric=_selected_by(run)
+    )
     if parent and not untrained:
         ending = f"It was made from {parent} by removing layers, and then trained. {ending}"
     return {
@@ -33,7 +37,9 @@ def run_section(run: Run) -> dict[str, Any]:
         "subtitle": _subtitle(run, info),
         "ending": ending if untrained else f"{ending} {_describe_weights(run)}".strip(),
         "facts": _key_figures(run, info),
-        "charts": {} if untrained else training_charts(metrics),
+        "charts": {} if untrained else training_charts(metrics, run.measure),
+        "loss_name": loss_name(run.measure),
+        "measure": MEASURES.get(run.measure, run.measure),
         "epochs": epoch_table(metrics) if metrics else (),
     }
 
@@ -45,21 +51,27 @@ def _subtitle(run: Run, info: RunInfo) -> str:
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
 
 
+def _selected_by(run: Run) -> str:
+    """The metric that selects the best epoch, in words: validation accuracy."""
+    return metric_name(f"valid_{run.selection.metric}")
+
+
 def _describe_weights(run: Run) -> str:
     measured = run.measured
     if measured is None:
         return ""
-    best = measured.valid_accuracy is not None
-    which = "with the best validation accuracy" if best else "of the last epoch"
+    best = run.selection.value(measured) is not None
+    which = f"with the best {_selected_by(run)}" if best else "of the last epoch"
     return f"This page shows the weights {which}, epoch {measured.epoch}."
 
 
 def _key_figures(run: Run, info: RunInfo) -> list[tuple[str, str]]:
     measured = run.measured
     found = [("status", info.status)]
-    for key, name in (("test", "test accuracy"), ("valid", "validation accuracy"), ("train", "training accuracy")):
-        if (accuracy := getattr(measured, f"{key}_accuracy", None)) is not None:
-            found.append((name, f"{accuracy:.2%}"))
+    for key in ("test", "valid", "train"):
+        value = None if measured is None else measured.get(f"{key}_{run.measure}")
+        if value is not None:
+            found.append((metric_name(f"{key}_{run.measure}"), score(run.measure, value)))
     if info.depth:
         found.append(("depth", f"{info.depth} layers"))
     if info.parameters:

@@ -1,12 +1,24 @@
 """Results in sentences, with their numbers and what the paper observed."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from verydeep.analysis import ClassRouting, DepthUsage, LesionStudy, Observations, observations, split_name
+from verydeep.analysis import (
+    IDLE,
+    ClassRouting,
+    DepthUsage,
+    LesionStudy,
+    Observations,
+    observations,
+    split_name,
+    tolerance_text,
+)
+from verydeep.training import Evaluation
+from verydeep.words import MEASURES, error_name, score
 
-_LEAST_ABOVE_CHANCE = 0.02  # accuracy; networks below have learned too little to say which layers they need
+_LEAST_GAIN = 0.02  # of loss or accuracy; networks below have learned too little to say which layers they need
 
 
 @dataclass(frozen=True)
@@ -17,28 +29,65 @@ class Statement:
     paper: str = ""
 
 
-def answer(usage: DepthUsage, data: str, chance: float | None = None) -> str:
+def doubt(
+    usage: DepthUsage,
+    data: str,
+    routing: ClassRouting | None = None,
+    evaluation: Evaluation | None = None,
+    split: str = "test",
+) -> str:
+    """Say that the network is no better than a blind guess, if so; the number of its layers then means nothing.
+
+    Args:
+        usage: The depth usage.
+        data: The name of the data.
+        routing: How often each class occurs in the data of the analysis, if it is known.
+        evaluation: How good the predictions for held-out data are, if that is known; it decides alone.
+        split: The split of the evaluation.
+    """
+    greedy = usage.greedy
+    loss, guess, where = float(greedy.loss[0]), math.nan, split_name(greedy.split)
+    if evaluation is not None:
+        if evaluation.has_learned:
+            return ""
+        loss, guess, where = evaluation.loss, evaluation.guess_loss, split_name(split)
+    elif greedy.measure == "r2":
+        if greedy.error[0] < 1 - _LEAST_GAIN:
+            return ""
+        return (
+            f"This network has learned next to nothing: its R² on the {where} is {1 - greedy.error[0]:.4f}, where "
+            f"always predicting the mean gives 0. How many layers it uses says nothing about {data}."
+        )
+    elif routing is not None and routing.grouped_by == "class":
+        share = routing.counts / routing.counts.sum()
+        guess = float(-(share * np.log(share)).sum())
+        if loss < (1 - _LEAST_GAIN) * guess or 1 - greedy.error[0] > share.max() + _LEAST_GAIN:
+            return ""
+    else:
+        return ""
+    return (
+        f"This network has learned next to nothing: its loss on the {where} is {loss:.4g}, where a blind guess has "
+        f"{guess:.4g}. How many layers it uses says nothing about {data}."
+    )
+
+
+def answer(usage: DepthUsage, data: str) -> str:
     """Say how many layers the network needs.
 
     Args:
         usage: The depth usage.
         data: The name of the data.
-        chance: The accuracy of always predicting the most frequent class, if it is known.
     """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where, accuracy = split_name(usage.greedy.split), float(1 - usage.greedy.error[0])
-    if chance is not None and accuracy < chance + _LEAST_ABOVE_CHANCE:
-        return (
-            f"This network is barely better than always predicting the most frequent class: its accuracy on the "
-            f"{where} is {accuracy:.1%} against {chance:.1%}. How many layers it uses says nothing about {data}."
-        )
+    where, measure = split_name(usage.greedy.split), usage.greedy.measure
+    name = MEASURES.get(measure, measure)
     if kept == total:
         return (
             f"For {data}, this network needs all its {total} highway layers: closing any of them costs more than "
-            f"{usage.tolerance:.2%} accuracy on the {where}."
+            f"{tolerance_text(measure, usage.tolerance)} on the {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
-    cost = "costs no accuracy" if change <= 0 else f"costs {change:.2%} accuracy"
+    cost = f"costs no {name}" if change <= 0 else f"costs {tolerance_text(measure, change)}"
     layers = f"{total} highway layers" if total > 1 else "one highway layer"
     if kept == 0:
         return f"For {data}, this network needs none of its {layers}. Closing the idle layers {cost} on the {where}."
@@ -99,19 +148,27 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     third = max(1, len(sizes) // 3)
     return [
         Statement(
-            f"{routing.significant:.0%} of the differences between a class and all samples exceed three standard "
+            f"{routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples exceed three standard "
             f"errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
             f"{sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",
         ),
         Statement(
-            f"From the gates alone, a linear classifier predicts the class of {routing.probe_accuracy:.1%} of "
-            f"{routing.probe_samples:,} samples that it has not seen; always predicting the most frequent class gives "
-            f"{routing.probe_chance:.1%}.",
+            f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} samples "
+            f"that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
             "Gating is not only a mechanism that eases training, but an important part of the computation.",
         ),
     ]
+
+
+def _probed(routing: ClassRouting) -> str:
+    what = {"class": "the class of", "label": "which samples have a label, correctly for", "range": "the range of"}
+    return f"{what[routing.grouped_by]} {routing.probe_accuracy:.1%}"
+
+
+def _guessing(routing: ClassRouting) -> str:
+    return f"always predicting the most frequent {'answer' if routing.grouped_by == 'label' else routing.grouped_by}"
 
 
 def about_lesions(lesions: LesionStudy) -> list[Statement]:
@@ -127,12 +184,21 @@ def about_lesions(lesions: LesionStudy) -> list[Statement]:
     else:
         found = f"Closing layers {', '.join(worst[:-1])} and {worst[-1]} raises the loss most, in this order."
     if seen.largest_rise > 0:
-        found += f" A single closed layer raises the error by up to {seen.largest_rise:.2%}."
+        rise = score(lesions.measure, seen.largest_rise)
+        found += f" A single closed layer raises {_the_error(lesions.measure)} by up to {rise}."
     return [
         Statement(found),
         Statement(
-            f"{seen.idle_alone:.0%} of the layers cost at most 0.1% of accuracy when closed alone.",
+            f"{seen.idle_alone:.0%} of the layers cost at most {_idle(lesions.measure)} when closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "
             "any of the first 40 or so hurts.",
         ),
     ]
+
+
+def _the_error(measure: str) -> str:
+    return "the error" if measure == "accuracy" else error_name(measure)
+
+
+def _idle(measure: str) -> str:
+    return "0.1% of accuracy" if measure == "accuracy" else tolerance_text(measure, IDLE)

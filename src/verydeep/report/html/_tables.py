@@ -7,7 +7,8 @@ import numpy as np
 
 from verydeep.analysis import Findings, PruneReport, Score, split_name
 from verydeep.report.figures._axes import metric_name
-from verydeep.training import EpochMetrics
+from verydeep.training import EpochMetrics, Evaluation, estimate_text
+from verydeep.words import MEASURES, METRIC_NAMES, error_name, metric_value, score
 
 _MOST_ROWS = 200
 
@@ -26,6 +27,8 @@ def epoch_table(metrics: Sequence[EpochMetrics]) -> Table:
 def _metric(name: str, value: float | None) -> str:
     if value is None:
         return "diverged" if "loss" in name else ""
+    if not isinstance(value, int | float):  # what others added to a line may be of any type
+        return str(value)
     return str(value) if name == "epoch" else f"{value:.2%}" if "accuracy" in name else f"{value:.4g}"
 
 
@@ -42,11 +45,33 @@ def layer_table(findings: Findings) -> Table | None:
         columns |= _layers(lesions.layers)
         columns["loss if closed"] = [f"{value:.4f}" for value in lesions.loss]
         columns["change of loss"] = [f"{value:+.4f}" for value in lesions.loss - lesions.baseline.loss]
-        columns["error if closed"] = [f"{value:.2%}" for value in lesions.error]
+        columns[f"{error_name(lesions.measure)} if closed"] = [score(lesions.measure, value) for value in lesions.error]
     if usage := findings.usage:
         columns |= _layers(usage.greedy.layers)
         columns["needed"] = ["kept" if n in usage.kept else "idle" for n in range(len(usage.greedy.layers))]
     return (list(columns), [list(row) for row in zip(*columns.values(), strict=True)]) if columns else None
+
+
+def metrics_table(evaluation: Evaluation) -> Table:
+    """List the metrics of predictions with their intervals."""
+    rows = []
+    for name, each in evaluation.metrics.items():
+        ends = "" if each.low != each.low else f"{metric_value(name, each.low)} to {metric_value(name, each.high)}"
+        rows.append([METRIC_NAMES[name], metric_value(name, each.value), ends])
+    return ["metric", "value", "95% bootstrap interval"], rows
+
+
+def each_table(evaluation: Evaluation) -> Table | None:
+    """List the metrics of every label or target; None if there are no such."""
+    if not evaluation.each:
+        return None
+    names = list(next(iter(evaluation.each.values())))
+    rows = [
+        [name, *(f"{each.value:.2%}" if key == "frequency" else estimate_text(key, each) for key, each in found.items())]
+        for name, found in evaluation.each.items()
+    ]
+    first = "target" if evaluation.task.kind == "regression" else "label"
+    return [first, *(METRIC_NAMES.get(name, name) for name in names)], rows
 
 
 def _layers(names: Sequence[str]) -> dict[str, list[str]]:
@@ -56,12 +81,12 @@ def _layers(names: Sequence[str]) -> dict[str, list[str]]:
 def prune_table(prune: PruneReport) -> Table:
     """Compare the network before and after pruning."""
     (before, after), (wide, narrow), (work, less) = prune.chosen, prune.parameters, prune.multiply_adds
-    slow, fast = prune.latency
+    (slow, fast), name = prune.latency, MEASURES.get(prune.measure, prune.measure)
     rows = [
         ["highway layers", f"{len(prune.layers)}", f"{len(prune.kept)}", f"−{len(prune.removed)}"],
-        [f"accuracy, {split_name(prune.split)} (layers were selected on it)", *_accuracies(before, after)],
-        *([["accuracy, test set", *_accuracies(*prune.test)]] if prune.test else []),
-        *([["accuracy, test set, after fine-tuning", "", f"{prune.tuned.accuracy:.2%}", ""]] if prune.tuned else []),
+        [f"{name}, {split_name(prune.split)} (layers were selected on it)", *_accuracies(before, after)],
+        *([[f"{name}, test set", *_accuracies(*prune.test)]] if prune.test else []),
+        *([[f"{name}, test set, after fine-tuning", "", prune.tuned.text, ""]] if prune.tuned else []),
         ["parameters", f"{wide:,}", f"{narrow:,}", _times(wide, narrow, "smaller")],
         ["multiply-adds per sample", f"{work:,}", f"{less:,}", _times(work, less, "fewer")],
         [f"milliseconds for {prune.latency_batch} samples", f"{1e3 * slow:.2f}", f"{1e3 * fast:.2f}",
@@ -71,11 +96,9 @@ def prune_table(prune: PruneReport) -> Table:
 
 
 def _accuracies(before: Score, after: Score) -> list[str]:
-    return [
-        f"{before.accuracy:.2%}",
-        f"{after.accuracy:.2%}",
-        f"{after.accuracy - before.accuracy:+.2%}".replace("-", "−"),
-    ]
+    change = after.accuracy - before.accuracy
+    sign = "+" if change >= 0 else "−"
+    return [before.text, after.text, sign + score(before.measure, abs(change))]
 
 
 def _times(before: float, after: float, what: str) -> str:
