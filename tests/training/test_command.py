@@ -130,11 +130,11 @@ def test_a_line_an_epoch_where_there_is_no_terminal_and_nothing_when_quiet(
     summary, epochs = [line.strip() for line in lines if line[0] == " "], [line for line in lines if line[0] != " "]
     assert summary[0] == "1,797 grey images of 8 x 8 pixels"
     assert summary[1].startswith("classification, 10 classes; 10.")
-    assert summary[-1].startswith("30 updates: 2 epochs of 15 batches of 100; sgd, learning rate 0.01")
+    assert summary[-1].startswith("24 updates: 2 epochs of 12 batches of 100; sgd, learning rate ")
     assert [line.split("  ")[0] for line in epochs[:2]] == ["epoch 1/2", "epoch 2/2"]
     assert all(word in epochs[0] for word in ("loss ", "valid ", "test ", "%", "lr "))
     assert epochs[2].startswith("finished after 2 epochs")
-    assert lines[2].endswith(str(tmp_path / "a"))
+    assert lines[-1].endswith(str(tmp_path / "a"))
     assert main(["train", str(file), "--folder", str(tmp_path / "b"), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
 

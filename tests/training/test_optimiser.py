@@ -98,9 +98,8 @@ def test_adam_is_the_textbook_update() -> None:
 def test_parameters_with_the_same_rules_are_one_group_in_their_order() -> None:
     model = Small()
     names = {id(p): name for name, p in model.named_parameters()}
-    apart = make_optimiser(
-        model, OptimConfig(lr=0.1, weight_decay=0.01, bias_lr=2.0, classifier_decay=10.0)
-    ).param_groups
+    rules = OptimConfig(lr=0.1, weight_decay=0.01, bias_lr=2.0, classifier_decay=10.0)
+    apart = make_optimiser(model, rules).param_groups
     together = make_optimiser(model, OptimConfig(lr=0.1)).param_groups
     assert (len(apart), len(together)) == (3, 1)
     assert [names[id(p)] for group in apart for p in group["params"]] == [names[id(p)] for p in together[0]["params"]]

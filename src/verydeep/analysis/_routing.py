@@ -93,9 +93,7 @@ def _mean_gates(subject: ModelAndData, x: Tensor, y: Tensor) -> tuple[Tensor, li
     return torch.cat(gates, 1), [gate.shape[1] for gate in gates], outputs.shape[1]
 
 
-def _overlapping(
-    subject: ModelAndData, groups: Groups, probe_samples: int, progress: Progress | None
-) -> ClassRouting:
+def _overlapping(subject: ModelAndData, groups: Groups, probe_samples: int, progress: Progress | None) -> ClassRouting:
     """The result for groups that share samples: each is compared with the samples outside it."""
     assert groups.names is not None
     moments, reservoir = [Moments(2) for _ in groups.names], _Reservoir(probe_samples)

@@ -21,8 +21,9 @@ class DataConfig:
         source: The name of a known dataset (`mnist`, ...) or the path of a file or folder.
         target: The column of a table that holds what is to be predicted; by default, the one called target, label,
             class or y. Several columns are several numbers or labels.
-        task: `"classification"`, `"regression"` or `"multilabel"`; by default, recognised from the target: numbers with
-            fractions or of many different values are a regression, several columns of zeros and ones are labels.
+        task: What is predicted: one class (classification), numbers (regression) or any number of labels (multilabel).
+            By default, recognised from the target: numbers with fractions or of many different values are a regression,
+            several columns of zeros and ones are labels.
         test: Samples held out for testing: a number, or a fraction such as 0.2; by default, the test split that comes
             with the data, or a fifth.
         validation: Training samples held out for validation: a number, a fraction such as 0.1, or `"paper"` for the

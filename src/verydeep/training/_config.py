@@ -222,9 +222,9 @@ class TrainConfig:
             other classes starts fresh.
         loss: The loss of a regression: `squared`, `huber` (squared for errors up to one standard deviation of the
             target, absolute beyond) or `absolute`. By default, squared.
-        class_weight: `balanced` weights every class by the inverse of its frequency in the training loss, so that rare
-            ones count as much as frequent ones; a list of names with weights, such as spam=3, gives the weights. By
-            default, all are 1.
+        class_weight: Weights of the classes in the training loss. `balanced` weights each by the inverse of its
+            frequency, so that rare ones count as much as frequent ones; a list such as spam=3,ham=1 gives the weights.
+            By default, all are 1.
         metric: The metric on validation data by which the best epoch is selected and `patience` counts: `accuracy`,
             `loss`, `balanced_accuracy`, `f1`, `roc_auc`, `average_precision`, `log_loss`, `r2`, `rmse` or `mae`. By
             default, the accuracy of known datasets and the loss of your own data.

@@ -204,7 +204,8 @@ class Evaluation:
         if self.each:
             key = "targets" if self.task.kind == "regression" else "labels"
             found[key] = {
-                name: {metric: each.to_dict() for metric, each in metrics.items()} for name, metrics in self.each.items()
+                name: {metric: each.to_dict() for metric, each in metrics.items()}
+                for name, metrics in self.each.items()
             }
         if self.calibration is not None:
             values = asdict(self.calibration)
@@ -397,9 +398,7 @@ def _of_numbers(task: Task, objective: Objective, outputs: Tensor, y: Tensor, lo
     values = {metric: _estimate(measure(metric, slice(None)), ends, metric) for metric in functions}
     guess = float(objective.loss(y.mean(0, keepdim=True).expand_as(y), y)) / len(y)
     several = each if len(task.names) > 1 else {}
-    return Evaluation(
-        task, len(y), loss, guess, values, values["r2"], several, targets=truth, predictions=predictions
-    )
+    return Evaluation(task, len(y), loss, guess, values, values["r2"], several, targets=truth, predictions=predictions)
 
 
 _EVALUATIONS = {"classification": _of_classes, "multilabel": _of_labels, "regression": _of_numbers}

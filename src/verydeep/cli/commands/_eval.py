@@ -26,10 +26,10 @@ _MOST_ROWS = 40  # labels or targets in a table
 class EvalOptions:
     """Evaluate a run's network with the metrics of its task, their 95 % intervals, and which classes it confuses.
 
-        classification  accuracy beside the share of the most frequent class, balanced accuracy, F1, ROC-AUC,
-                        average precision, log loss, calibration error; the confusion matrix
-        multilabel      the same of each label and on average
-        regression      RMSE, MAE and R2 in the units of the target; the residuals
+    classification  accuracy beside the share of the most frequent class, balanced accuracy, F1, ROC-AUC,
+                    average precision, log loss, calibration error; the confusion matrix
+    multilabel      the same of each label and on average
+    regression      RMSE, MAE and R2 in the units of the target; the residuals
     """
 
     run: RunFolder
@@ -154,7 +154,10 @@ def _each_table(found: Evaluation) -> Table:
     titles = [METRIC_NAMES.get(name, name) for name in names]
     table = _table("target" if found.task.kind == "regression" else "label", *titles)
     for name, metrics in list(found.each.items())[:_MOST_ROWS]:
-        cells = [f"{each.value:.2%}" if key == "frequency" else metric_value(key, each.value) for key, each in metrics.items()]
+        cells = [
+            f"{each.value:.2%}" if key == "frequency" else metric_value(key, each.value)
+            for key, each in metrics.items()
+        ]
         table.add_row(escape(name), *cells)
     return table
 

@@ -139,7 +139,7 @@ def check_targets(y: np.ndarray, count: int, where: str) -> np.ndarray:
         y = y[:, 0]
     if not (y.ndim == 1 and y.dtype.kind in "buifU") and not (y.ndim == 2 and y.shape[1] and y.dtype.kind in "buif"):
         raise UserError(
-            f"{where}: expected a number or text, or a row of numbers per sample, got {y.dtype} of {y.shape}"
+            f"{where}: expected a number or text, or a row of numbers, per sample; got {y.dtype} of shape {y.shape}"
         )
     if len(y) != count:
         raise UserError(f"{where}: {len(y)} targets for {count} samples; there must be one per sample")

@@ -67,7 +67,10 @@ def each_table(evaluation: Evaluation) -> Table | None:
         return None
     names = list(next(iter(evaluation.each.values())))
     rows = [
-        [name, *(f"{each.value:.2%}" if key == "frequency" else estimate_text(key, each) for key, each in found.items())]
+        [
+            name,
+            *(f"{each.value:.2%}" if key == "frequency" else estimate_text(key, each) for key, each in found.items()),
+        ]
         for name, found in evaluation.each.items()
     ]
     first = "target" if evaluation.task.kind == "regression" else "label"
