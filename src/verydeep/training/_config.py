@@ -79,11 +79,12 @@ class OptimConfig:
     """How weights are updated.
 
     Attributes:
-        name: Optimiser: sgd (as in the paper), adam or muon; the last two with decoupled weight decay.
+        name: Optimiser: sgd (as in the paper), adam or muon; the last two with decoupled weight decay. By default, sgd.
         lr: Learning rate before the schedule; by default, one that suits the data and the optimiser.
         momentum: Momentum of SGD and Muon.
         nesterov: Use Nesterov momentum.
-        weight_decay: Weight decay of weights; biases have none.
+        weight_decay: Weight decay of weights; biases have none. By default, 0 for known datasets, and what suits the
+            size of your own data.
         bias_lr: Multiplier of the learning rate for biases (the paper's convolutional networks use 2).
         classifier_decay: Multiplier of the weight decay for the classifier (the authors use 10).
         clip: Clip the gradient norm to this value; by default, gradients are not clipped.
@@ -94,11 +95,11 @@ class OptimConfig:
         0.9
     """
 
-    name: Literal["sgd", "adam", "muon"] = "sgd"
+    name: Auto[Literal["sgd", "adam", "muon"]] = CHOSEN
     lr: Auto[float] = CHOSEN
     momentum: float = 0.9
     nesterov: bool = False
-    weight_decay: float = 0.0
+    weight_decay: Auto[float] = CHOSEN
     bias_lr: float = 1.0
     classifier_decay: float = 1.0
     clip: float | None = None
@@ -106,7 +107,9 @@ class OptimConfig:
     def __post_init__(self) -> None:
         _require("optim.lr", self.lr, self.lr is None or 0 < self.lr < math.inf, "positive and finite")
         _require("optim.momentum", self.momentum, 0 <= self.momentum < 1, "at least 0 and less than 1")
-        _require("optim.weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+        _require(
+            "optim.weight_decay", self.weight_decay, self.weight_decay is None or self.weight_decay >= 0, "0 or more"
+        )
         _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
         _require("optim.classifier_decay", self.classifier_decay, self.classifier_decay >= 0, "0 or more")
         _require("optim.clip", self.clip, self.clip is None or self.clip > 0, "more than 0")
@@ -122,7 +125,7 @@ class ScheduleConfig:
     Attributes:
         name: The schedule: `constant`; `exponential` (x factor after every epoch); `multistep` (x factor after each
             milestone); `one-cycle` (linear warm-up, then linear decay to 0); `cosine` (linear warm-up, then cosine
-            decay to 0).
+            decay to 0). By default, constant for known datasets and one-cycle for your own data.
         factor: Factor of exponential and multistep.
         milestones: Epochs after which multistep multiplies the rate by the factor.
         warmup: Fraction of training spent on linear warm-up (one-cycle and cosine).
@@ -133,7 +136,7 @@ class ScheduleConfig:
         (100, 150)
     """
 
-    name: Literal["constant", "exponential", "multistep", "one-cycle", "cosine"] = "constant"
+    name: Auto[Literal["constant", "exponential", "multistep", "one-cycle", "cosine"]] = CHOSEN
     factor: float = 0.1
     milestones: tuple[int, ...] = ()
     warmup: float = 0.0

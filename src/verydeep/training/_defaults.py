@@ -6,6 +6,7 @@ updates rather than epochs, because ten epochs of 150 rows are no training, and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from verydeep.data import KNOWN_NAMES, DataConfig
 
 if TYPE_CHECKING:  # configurations are read without torch
     from verydeep.data import Dataset
-    from verydeep.training._config import TrainConfig
+    from verydeep.training._config import ModelConfig, TrainConfig
 
 _SMALL_KNOWN = ("digits",)  # known datasets that are trained like your own ones of the same size
+DEPTH = 10  # of fully connected networks
+LEARNING_RATES = {"sgd": 0.05, "adam": 0.002, "muon": 0.02}
 
 
 def hold_out_validation(data: DataConfig) -> DataConfig:
@@ -33,7 +36,67 @@ def choose_settings(config: TrainConfig, dataset: Dataset, user_supplied: bool =
         dataset: The data.
         user_supplied: Whether the data was given in Python, so that the configuration does not name it.
     """
-    return paper_settings(config)
+    if user_supplied or config.data.source not in KNOWN_NAMES:
+        return _own_settings(config, dataset)
+    if config.data.source not in _SMALL_KNOWN:
+        return paper_settings(config)
+    rows = len(dataset.train)
+    batch_size = config.batch_size or _batch_size(rows)
+    lr = config.optim.lr or LEARNING_RATES[config.optim.name or "sgd"]
+    epochs = config.epochs or _epochs(_updates(rows), rows, batch_size)
+    return paper_settings(replace(config, optim=replace(config.optim, lr=lr), epochs=epochs, batch_size=batch_size))
+
+
+def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
+    """The settings for your own data; samples of the shape (channels, height, width) are images."""
+    rows, images = len(dataset.train), dataset.train.x.ndim == 4
+    optimiser = config.optim.name or ("muon" if images else "sgd")
+    batch_size = config.batch_size or _batch_size(rows)
+    updates = _updates(rows)
+    stops_early = dataset.valid is not None and not config.distill.hint_epochs
+    patience = _epochs(updates / 3, rows, batch_size) if stops_early else None
+    decay = _weight_decay(rows) if optimiser == "sgd" else 0.1
+    return replace(
+        config,
+        model=_own_model(config.model, images),
+        optim=replace(
+            config.optim,
+            name=optimiser,
+            lr=config.optim.lr or LEARNING_RATES[optimiser],
+            weight_decay=decay if config.optim.weight_decay is None else config.optim.weight_decay,
+        ),
+        schedule=replace(config.schedule, name=config.schedule.name or "one-cycle"),
+        epochs=config.epochs or _epochs(updates, rows, batch_size),
+        batch_size=batch_size,
+        metric=config.metric or "loss",
+        evaluate_test=config.evaluate_test or "end",
+        patience=patience if config.patience is None else config.patience,
+    )
+
+
+def _own_model(model: ModelConfig, images: bool) -> ModelConfig:
+    """The network: convolutional for images, else with fewer layers than the paper's unless their number is given."""
+    name = model.name or ("highway-conv" if images else "highway-mlp")
+    depth = DEPTH if model.depth is None and name in ("highway-mlp", "plain-mlp") else model.depth
+    return replace(model, name=name, depth=depth)
+
+
+def _updates(rows: int) -> float:
+    """The number of updates that training takes at most: more for more rows, but not in proportion."""
+    return min(max(20 * math.sqrt(rows), 1000), 10_000)
+
+
+def _batch_size(rows: int) -> int:
+    return min(max(rows // 300, 32), 1000)
+
+
+def _weight_decay(rows: int) -> float:
+    return min(5 / rows, 0.01)
+
+
+def _epochs(updates: float, rows: int, batch_size: int) -> int:
+    """The number of epochs that come closest to a number of updates."""
+    return max(1, round(updates / math.ceil(rows / batch_size)))
 
 
 def complete_config(config: TrainConfig, dataset: Dataset | None = None) -> TrainConfig:
@@ -44,8 +107,10 @@ def complete_config(config: TrainConfig, dataset: Dataset | None = None) -> Trai
         dataset: Its data; by default, it is loaded if settings depend on it.
     """
     config = replace(config, data=hold_out_validation(config.data))
-    if None not in (config.model.name, config.optim.lr, config.epochs, config.batch_size):
-        return config if config.metric else choose_settings(config, dataset) if dataset else config
+    optim, schedule = config.optim, config.schedule
+    needed = (config.model.name, optim.name, optim.lr, optim.weight_decay, schedule.name, config.epochs)
+    if None not in (*needed, config.batch_size, config.evaluate_test):
+        return config
     if dataset is None and is_paper_dataset(config.data):
         return paper_settings(config)
     from verydeep.data import load_dataset
@@ -63,7 +128,13 @@ def paper_settings(config: TrainConfig) -> TrainConfig:
     return replace(
         config,
         model=replace(config.model, name=config.model.name or "highway-mlp"),
-        optim=replace(config.optim, lr=config.optim.lr or 0.01),
+        optim=replace(
+            config.optim,
+            name=config.optim.name or "sgd",
+            lr=config.optim.lr or 0.01,
+            weight_decay=config.optim.weight_decay or 0.0,
+        ),
+        schedule=replace(config.schedule, name=config.schedule.name or "constant"),
         epochs=config.epochs or 10,
         batch_size=config.batch_size or 100,
         evaluate_test=config.evaluate_test or "epoch",
