@@ -20,7 +20,7 @@ from pathlib import Path
 import torch, torch._dynamo
 from torch import nn
 from safetensors import safe_open
-from verydeep.data import DataConfig, Dataset, Split
+from verydeep.data import DataConfig, Dataset, Split, Task
 from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train
 import verydeep.training._trainer as trainer
 
@@ -29,6 +29,8 @@ CHANGES = {
     "finished": dict(epochs=2),
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
     "muon": dict(epochs=2, optim=OptimConfig("muon", 0.01)),
+    "regression": dict(epochs=2, metric="mae", evaluate_test="end"),
+    "multilabel": dict(epochs=2, metric="roc_auc", evaluate_test="end"),
     "stopped early": dict(epochs=9, patience=1, optim=OptimConfig(lr=1e-9)),
     "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), divergence_factor=2.0, evaluate_test=False,
                      schedule=ScheduleConfig("one-cycle", warmup=0.9)),
@@ -40,10 +42,17 @@ config = replace(
     **CHANGES[scenario],
 )
 
+TASK = {
+    "regression": Task("regression", ("p", "q"), (1.0, 2.0), (3.0, 4.0)), "multilabel": Task("multilabel", ("p", "q")),
+}.get(scenario)
+
 
 def split(samples):
     y = torch.arange(samples) % 3
-    return Split(torch.sin(torch.arange(samples * 6.0)).view(samples, 6) + y[:, None], y)
+    x = torch.sin(torch.arange(samples * 6.0)).view(samples, 6) + y[:, None]
+    if TASK is None:
+        return Split(x, y)
+    return Split(x, torch.stack([y % 2, y // 2], 1).float(), task=TASK)
 
 
 def attempt(path, die_at=None):
@@ -69,7 +78,7 @@ def attempt(path, die_at=None):
     if die_at is not None:
         sys.addaudithook(hook)
     try:
-        data = Dataset("tiny", split(75), split(20), split(20), tuple("abc"))
+        data = Dataset("tiny", split(75), split(20), split(20), () if TASK else tuple("abc"), task=TASK)
         train(config, path, resume=True, dataset=data)
     except BaseException:
         import traceback
@@ -107,14 +116,16 @@ print(json.dumps({"died": died, "wrong": wrong, "status": status}))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["finished", "adam", "muon", "stopped early", "diverged"])
+@pytest.mark.parametrize(
+    "scenario", ["finished", "adam", "muon", "regression", "multilabel", "stopped early", "diverged"]
+)
 def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", DYING, scenario, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["status"] == ("finished" if scenario in ("adam", "muon") else scenario)
+    assert found["status"] == (scenario if scenario in ("stopped early", "diverged") else "finished")
     assert found["wrong"] == []
     touched = " ".join(found["died"])
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "checkpoint/", "summary.json", "events.log"):
