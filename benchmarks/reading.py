@@ -25,7 +25,7 @@ from verydeep.data import Inputs, TableOptions, TablePreparation, iterate_tables
 from verydeep.processes import python_command
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "reading.json"
-ROWS, COLUMNS, REPEATS = 500_000, 100_000, 3
+ROWS, COLUMNS, REPEATS = 500_000, 100_000, 2
 
 
 def write_tall(path: Path) -> None:
@@ -95,7 +95,6 @@ WORK: dict[str, Callable[[Path], Callable[[], Any]]] = {
         predict_in_parts, folder / "tall.csv"
     ),
     "20 x 100,000, CSV": lambda folder: partial(load_dataset, folder / "wide.csv"),
-    "20 x 100,000, CSV without pyarrow": lambda folder: partial(load_dataset, folder / "wide.csv"),
 }
 
 

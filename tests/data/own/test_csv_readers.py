@@ -81,10 +81,12 @@ def test_both_readers_give_the_same_dataset_or_error(
 
 
 @many
-@given(st.text(alphabet='ab1.,"\n\r; ', max_size=60))
-def test_both_readers_give_the_same_for_any_text(tmp_path: Path, text: str) -> None:
+@given(st.text(alphabet='ab1.,"\n\r; ', max_size=60), st.sampled_from([7, 20, 2**22]))
+def test_both_readers_give_the_same_for_any_text(tmp_path: Path, text: str, block: int) -> None:
     (tmp_path / "t.csv").write_bytes(f"a,y\n{text}".encode())
-    assert_same(tmp_path / "t.csv", test=0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{PYARROW}._BLOCK", block)
+        assert_same(tmp_path / "t.csv", test=0.5)
 
 
 def test_pyarrow_is_used_for_files_with_quotes_and_line_breaks_in_cells(

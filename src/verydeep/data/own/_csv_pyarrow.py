@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from verydeep.data.own._table_options import TableOptions
 from verydeep.data.own._text_column import TextColumn
 from verydeep.data.own._written import MISSING, parse_number
 
-_BLOCK = 2**22  # bytes parsed at once
+_BLOCK = 2**20  # bytes parsed at once
+_MOST_COLUMNS = 10_000  # pyarrow needs much memory for each
 _NULLS = sorted({"".join(letters) for word in MISSING for letters in product(*((c, c.upper()) for c in word))})
 
 
@@ -28,7 +30,9 @@ def read_with_pyarrow(path: Path, names: list[str], options: TableOptions, rows:
     All cells are read as text. Columns in which all cells are numbers are converted here because that is fast; it gives
     the same bits as `float`.
     """
-    if options.encoding != "utf-8" or not find_spec("pyarrow") or not _is_plain(path, options.delimiter):
+    if options.encoding != "utf-8" or len(names) > _MOST_COLUMNS or not find_spec("pyarrow"):
+        raise NotForPyarrow
+    if not _is_plain(path, options.delimiter):
         raise NotForPyarrow
     import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -47,7 +51,7 @@ def _tables(path: Path, names: list[str], options: TableOptions, rows: int | Non
     with path.open("rb") as file:
         reader = csv.open_csv(
             file,
-            read_options=csv.ReadOptions(column_names=numbers, skip_rows=1, block_size=_BLOCK),
+            read_options=csv.ReadOptions(column_names=numbers, skip_rows=1, block_size=_BLOCK, use_threads=False),
             parse_options=csv.ParseOptions(delimiter=options.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types={number: pa.string() for number in keep},
@@ -58,7 +62,7 @@ def _tables(path: Path, names: list[str], options: TableOptions, rows: int | Non
         )
         start = 2  # the header is row 1
         for block, batch in enumerate(reader, start=1):
-            for offset in range(0, batch.num_rows, rows or batch.num_rows):
+            for offset in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
                 part = batch.slice(offset, rows)
                 columns = {
                     name: _column(part.column(i), options.decimal, options.keeps_text(name))
@@ -108,32 +112,29 @@ def _is_plain(path: Path, delimiter: str) -> bool:
     """
     if not delimiter.isascii():
         return False
-    text = np.memmap(path, dtype=np.uint8, mode="r")
-    blocks = [(start, text[start : start + _BLOCK + 1]) for start in range(0, len(text), _BLOCK)]  # overlap by a byte
-    end = len(text)
-    while end and text[end - 1] in b"\r\n":
-        end -= 1
-    if any(_has_blank_line(block[: max(0, end - start)]) for start, block in blocks):
-        return False
-    quotes = [start + np.flatnonzero(block[:_BLOCK] == ord('"')) for start, block in blocks]
-    return _quotes_whole_cells(text, np.concatenate(quotes), ord(delimiter))
+    beside_quotes = np.frombuffer(f'{delimiter}\r\n"'.encode(), np.uint8)
+    quotes = 0
+    for text in _windows(path):
+        newline, carriage = text == ord("\n"), text == ord("\r")
+        if (newline[:-1] & (newline[1:] | carriage[1:])).any() or (carriage[:-1] & carriage[1:]).any():
+            return False
+        places = 1 + np.flatnonzero(text[1:-1] == ord('"'))
+        opening, closing = places[quotes % 2 :: 2], places[1 - quotes % 2 :: 2]
+        if not np.isin(np.append(text[opening - 1], text[closing + 1]), beside_quotes).all():
+            return False
+        quotes += len(places)
+    return quotes % 2 == 0
 
 
-def _has_blank_line(text: np.ndarray) -> bool:
-    newline, carriage = text == ord("\n"), text == ord("\r")
-    after_newline = newline[:-1] & (newline[1:] | carriage[1:])
-    return bool((after_newline | (carriage[:-1] & carriage[1:])).any())
-
-
-def _quotes_whole_cells(text: np.ndarray, quotes: np.ndarray, delimiter: int) -> bool:
-    """Whether each quote that opens follows a delimiter, and each that closes is followed by one."""
-    if len(quotes) % 2:
-        return False
-    opening, closing = quotes[::2], quotes[1::2]
-    ends = np.array([delimiter, ord("\n"), ord("\r")], dtype=np.uint8)
-    doubled = closing[:-1] + 1 == opening[1:]  # the quote that closes and the one that opens again stand for a quote
-    starts_cell = np.isin(text[opening - 1], ends) | (opening == 0)
-    ends_cell = np.isin(text[np.minimum(closing + 1, len(text) - 1)], ends) | (closing == len(text) - 1)
-    starts_cell[1:] |= doubled
-    ends_cell[:-1] |= doubled
-    return bool(starts_cell.all() and ends_cell.all())
+def _windows(path: Path) -> Iterator[np.ndarray]:
+    """The bytes of a file, but the blank lines at its end, in blocks with one more byte on either side."""
+    with path.open("rb") as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(max(0, size - _BLOCK))
+        end = size - min(size, _BLOCK) + len(file.read().rstrip(b"\r\n"))
+        for start in range(0, end, _BLOCK):
+            first = max(0, start - 1)
+            file.seek(first)
+            text = file.read(min(start + _BLOCK + 1, end) - first)
+            before, after = b"" if start else b"\n", b"" if start + _BLOCK < end else b"\n"
+            yield np.frombuffer(before + text + after, np.uint8)

@@ -77,8 +77,10 @@ def _column(series: Any, name: str) -> Column | UserError:  # noqa: ANN401
         return cells.astype("datetime64[us]")
     if cells.dtype.kind in "buif" and not is_category:
         return cells.astype(np.float64)
-    if cells.dtype.kind not in "buifOUT":
-        return _unsupported(name, cells.dtype)
+    return _of_objects(cells, name, is_category) if cells.dtype.kind in "buifOUT" else _unsupported(name, cells.dtype)
+
+
+def _of_objects(cells: np.ndarray, name: str, is_category: bool) -> Column | UserError:
     values = [None if _is_missing(cell) else cell for cell in cells.tolist()]
     present = [value for value in values if value is not None]
     if present and all(isinstance(value, date) for value in present):
