@@ -33,6 +33,7 @@ bench: .venv/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/verydeep bench
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/step_overhead.py
 	$(BIN)/python benchmarks/conv_speed.py
 	$(BIN)/python benchmarks/lesions.py
