@@ -21,7 +21,7 @@ from verydeep.studies._sampling import (
     optuna_distributions,
     suggest_tpe,
 )
-from verydeep.studies._schedule import Attempts, Task
+from verydeep.studies._schedule import Attempts, StudyTask
 from verydeep.studies._space import Settings
 from verydeep.studies._study import Study
 from verydeep.studies.storage._dead_workers import fail_attempt
@@ -101,18 +101,18 @@ def claim_training(
     return None
 
 
-def _priority(study: Study, task: Task, is_here: Callable[[str], bool]) -> tuple[int, ...]:
+def _priority(study: Study, task: StudyTask, is_here: Callable[[str], bool]) -> tuple[int, ...]:
     """Which trainings come first: not those begun elsewhere, those of early stages, then the order of the study."""
     stage = task.goal if isinstance(task.group.halving, Stages) else 0
     place = task.group.numbers.index(task.number) if study.breadth_first else 0
     return int(_is_elsewhere(task, is_here)), stage, place
 
 
-def _is_elsewhere(task: Task, is_here: Callable[[str], bool]) -> bool:
+def _is_elsewhere(task: StudyTask, is_here: Callable[[str], bool]) -> bool:
     return task.attempts.epochs > 0 and not is_here(task.name)
 
 
-def _add_attempt(study: Study, task: Task) -> FrozenTrial | None:
+def _add_attempt(study: Study, task: StudyTask) -> FrozenTrial | None:
     """Add an attempt that waits for a worker; if several workers add one at once, return the earliest.
 
     None if another worker was so much faster that its attempt has ended: there may be nothing left to train.
@@ -150,11 +150,11 @@ def _take(study: Study, attempt: FrozenTrial, worker: str) -> bool:
     return taken
 
 
-def _uses_tpe(task: Task) -> bool:
+def _uses_tpe(task: StudyTask) -> bool:
     return task.group.sampling is not None and task.group.sampling.sampler == "tpe" and task.number >= RANDOM_FIRST
 
 
-def _settings(study: Study, task: Task, attempt: FrozenTrial) -> Settings:
+def _settings(study: Study, task: StudyTask, attempt: FrozenTrial) -> Settings:
     sampling = task.group.sampling
     if sampling is None:
         return {}

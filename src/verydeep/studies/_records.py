@@ -9,7 +9,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from verydeep.studies._sampling import decode_settings
-from verydeep.studies._schedule import Task, epochs_reported, reported_values
+from verydeep.studies._schedule import StudyTask, epochs_reported, reported_values
 from verydeep.studies._space import Settings
 from verydeep.training import EpochMetrics
 from verydeep.words import LOWER_IS_BETTER, measure_of
@@ -79,7 +79,7 @@ class TrainingRecord:
         return self.worker.rsplit("-", 2)[0]
 
 
-def make_record(task: Task, metric: str, maximise: bool) -> TrainingRecord:
+def make_record(task: StudyTask, metric: str, maximise: bool) -> TrainingRecord:
     """The record of a training, from its attempts."""
     tried = task.attempts
     begun = [each for each in tried.trials if each.state != TrialState.WAITING and "worker" in each.user_attrs]

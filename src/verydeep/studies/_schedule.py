@@ -107,7 +107,7 @@ class Attempts:
 
 
 @dataclass(frozen=True)
-class Task:
+class StudyTask:
     """One training of a study, and what is to be done about it.
 
     Attributes:
@@ -129,10 +129,10 @@ class Task:
     reason: str = ""
 
 
-def make_tasks(groups: Sequence[Group], attempts: Mapping[str, Attempts], maximise: bool) -> list[Task]:
+def make_tasks(groups: Sequence[Group], attempts: Mapping[str, Attempts], maximise: bool) -> list[StudyTask]:
     """All trainings of a study, in the order of its groups."""
     none = Attempts((), maximise)
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, StudyTask] = {}
     for group in groups:
         known = {number: attempts.get(group.training_name(number), none) for number in group.numbers}
         goals = _goals(group, known)
@@ -140,7 +140,7 @@ def make_tasks(groups: Sequence[Group], attempts: Mapping[str, Attempts], maximi
             name, goal = group.training_name(number), goals[number]
             running = tried.open is not None and tried.open.state == TrialState.RUNNING
             state: State = "running" if running else "done" if tried.has_reached(goal) else "ready"
-            tasks[name] = Task(name, group, number, goal, tried, state)
+            tasks[name] = StudyTask(name, group, number, goal, tried, state)
     return [_after_teacher(task, tasks) for task in tasks.values()]
 
 
@@ -154,7 +154,7 @@ def _goals(group: Group, known: Mapping[int, Attempts]) -> dict[int, int]:
     return goals
 
 
-def _after_teacher(task: Task, tasks: Mapping[str, Task], students: tuple[str, ...] = ()) -> Task:
+def _after_teacher(task: StudyTask, tasks: Mapping[str, StudyTask], students: tuple[str, ...] = ()) -> StudyTask:
     """Block a student until its teacher has finished; if it never will, there is nothing to do."""
     if task.group.after is None or task.state != "ready":
         return task
@@ -170,8 +170,8 @@ def _after_teacher(task: Task, tasks: Mapping[str, Task], students: tuple[str, .
     return _with(task, "done", f"needs {task.group.after}, which {'is ' if why == 'paused' else ''}{why}")
 
 
-def _with(task: Task, state: State, reason: str) -> Task:
-    return Task(task.name, task.group, task.number, task.goal, task.attempts, state, reason)
+def _with(task: StudyTask, state: State, reason: str) -> StudyTask:
+    return StudyTask(task.name, task.group, task.number, task.goal, task.attempts, state, reason)
 
 
 def epochs_reported(trial: FrozenTrial) -> int:

@@ -17,7 +17,7 @@ from verydeep.errors import UserError
 from verydeep.studies._artifacts import Artifacts, has_files
 from verydeep.studies._group import Group, group_from_json, group_of_former_study, group_to_json
 from verydeep.studies._records import TrainingRecord, make_record
-from verydeep.studies._schedule import Attempts, Task, make_tasks
+from verydeep.studies._schedule import Attempts, StudyTask, make_tasks
 from verydeep.studies.storage._store import Store, quiet_optuna
 from verydeep.words import higher_is_better, plural
 
@@ -122,7 +122,7 @@ class Study:
                     found.setdefault(name, []).append(trial)
         return {name: Attempts(trials, self.maximise, retried.get(name, -1)) for name, trials in found.items()}
 
-    def tasks(self, only: Collection[str] | None = None) -> list[Task]:
+    def tasks(self, only: Collection[str] | None = None) -> list[StudyTask]:
         """What is to be done, in the order of the groups.
 
         Args:

@@ -27,7 +27,7 @@ from verydeep.studies._claim import (
     report_teacher,
     upload_run,
 )
-from verydeep.studies._schedule import Task
+from verydeep.studies._schedule import StudyTask
 from verydeep.studies._study import Study
 from verydeep.studies.storage._postgres import STORAGE_ERRORS, storage_errors
 from verydeep.studies.worker._training import (
@@ -151,10 +151,10 @@ class _Worker:
             self.study, self.name, self._is_here, self.only, self.problems, patient=self.idle < _PATIENCE
         )
 
-    def _left(self) -> dict[str, Task]:
+    def _left(self) -> dict[str, StudyTask]:
         return {task.name: task for task in self.study.tasks(self.only) if task.state != "done"}
 
-    def _is_hopeless(self, training: str, left: Mapping[str, Task]) -> bool:
+    def _is_hopeless(self, training: str, left: Mapping[str, StudyTask]) -> bool:
         """Whether this worker cannot train it, nor the teacher it waits for, and no other worker does."""
         task = left[training]
         if task.state == "blocked":
