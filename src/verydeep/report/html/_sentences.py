@@ -148,15 +148,15 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     third = max(1, len(sizes) // 3)
     return [
         Statement(
-            f"{routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples exceed three standard "
-            f"errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
-            f"{sizes[-third:].mean():.2g} in the last.",
+            f"{routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples exceed three "
+            f"standard errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the "
+            f"layers and {sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",
         ),
         Statement(
-            f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} samples "
-            f"that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
+            f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} "
+            f"samples that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
             "Gating is not only a mechanism that eases training, but an important part of the computation.",
         ),
     ]
