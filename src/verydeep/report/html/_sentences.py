@@ -87,7 +87,8 @@ def answer(usage: DepthUsage, data: str) -> str:
             f"{tolerance_text(measure, usage.tolerance)} on the {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
-    cost = f"costs no {name}" if change <= 0 else f"costs {tolerance_text(measure, change)}"
+    nothing = "costs no accuracy" if measure == "accuracy" else f"does not lower {name}"
+    cost = nothing if change <= 0 else f"costs {tolerance_text(measure, change)}"
     layers = f"{total} highway layers" if total > 1 else "one highway layer"
     if kept == 0:
         return f"For {data}, this network needs none of its {layers}. Closing the idle layers {cost} on the {where}."
