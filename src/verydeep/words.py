@@ -1,5 +1,7 @@
 """Numbers and metrics as people write them."""
 
+import math
+
 MEASURES = {"accuracy": "accuracy", "r2": "R²"}
 LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
 
@@ -63,7 +65,7 @@ METRIC_NAMES = {
 
 def metric_value(name: str, value: float) -> str:
     """A metric alone: a percentage if it is a fraction of samples; numbers of any size for errors in units."""
-    if value != value:
+    if math.isnan(value):
         return "undefined"
     if name in ("rmse", "mae"):
         return f"{value:.4g}"

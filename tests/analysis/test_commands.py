@@ -156,7 +156,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
     assert "there is no run" in one_line("analyze", run.path, "--beside", tmp_path / "none")
     assert not (run.path / "analysis").exists()  # said before the work
     for wrong in ("much", "-1%", "100%", "nan", ""):
-        assert "give a loss of accuracy such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
+        assert "give a loss of accuracy (or R2) such as 0.1%" in one_line("prune", run.path, f"--tolerance={wrong}")
     assert "--lr is for fine-tuning" in one_line("prune", run.path, "--lr", "0.1")
     assert "epochs must be at least 1" in one_line("prune", run.path, "--fine-tune", "0")
     assert "already exists" in one_line("prune", run.path, "--folder", run.path)

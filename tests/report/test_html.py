@@ -94,11 +94,20 @@ def test_lesions_that_lower_the_loss_are_not_said_to_raise_it() -> None:
 
 def test_a_network_that_learned_nothing_is_not_called_shallow(trained: Run, page: Path) -> None:
     hopeless = made_up.usage()
-    greedy = replace(hopeless.greedy, error=np.full(made_up.DEPTH + 1, 0.74))
+    greedy = replace(hopeless.greedy, loss=np.full(made_up.DEPTH + 1, 1.38), error=np.full(made_up.DEPTH + 1, 0.74))
     idle = replace(hopeless, greedy=greedy, kept=(), idle=greedy.order)
     write_report(trained, page, replace(made_up.findings(), usage=idle))  # a quarter are right by chance
-    assert "barely better than always predicting the most frequent class: its accuracy" in read(page).text
-    assert "on the training set is 26.0% against 25.0%" in read(page).text
+    found = read(page).text
+    assert "has learned next to nothing: its loss on the training set is 1.38, where a blind guess has 1.386" in found
+    assert "0 of 6 highway layers" not in found  # no number above a sentence that disowns it
+
+
+def test_low_loss_at_the_accuracy_of_the_majority_is_not_called_nothing(trained: Run, page: Path) -> None:
+    useful = made_up.usage()
+    greedy = replace(useful.greedy, loss=np.full(made_up.DEPTH + 1, 0.7), error=np.full(made_up.DEPTH + 1, 0.75))
+    write_report(trained, page, replace(made_up.findings(), usage=replace(useful, greedy=greedy)))
+    assert "next to nothing" not in read(page).text
+    assert "needs 2 of its 6 highway layers" in read(page).text
 
 
 def test_results_of_different_networks_are_refused(trained: Run, page: Path) -> None:

@@ -75,10 +75,14 @@ def test_eval_writes_pictures_into_the_run_and_prints_every_class(
 ) -> None:
     assert main(["eval", str(digits.path)]) == 0
     folder = digits.path / "eval" / "digits-test"
-    assert {path.name for path in folder.iterdir()} == {"evaluation.json", "confusion.png", "confusion.svg"}
+    figures = {f"{name}.{suffix}" for name in ("confusion", "calibration") for suffix in ("png", "svg")}
+    assert {path.name for path in folder.iterdir()} == {"evaluation.json", *figures}
     printed = capsys.readouterr().out
     assert "359 samples of digits (test set): loss" in printed
-    assert printed.count("%") == 11
+    table, _, metrics = printed.partition("metric")
+    assert table.count("%") == 10
+    assert "balanced accuracy" in metrics
+    assert "would be correct for 10.31%" in metrics
 
 
 def test_eval_prints_json_when_asked(digits: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def drawn() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-def test_weighted_metrics_of_classes_are_scikit_learns_of_the_drawn_rows(count):
+def test_weighted_metrics_of_classes_are_scikit_learns_of_the_drawn_rows(count: int) -> None:
     logits, y = classes(count)
     probabilities, answers = softmax(logits), logits.argmax(1)
     rows, weights = drawn()
@@ -54,7 +54,7 @@ def test_weighted_metrics_of_classes_are_scikit_learns_of_the_drawn_rows(count):
     assert {name: found[name][0] for name in expected} == pytest.approx(expected)
 
 
-def test_weighted_ranking_metrics_are_scikit_learns_of_the_drawn_rows():
+def test_weighted_ranking_metrics_are_scikit_learns_of_the_drawn_rows() -> None:
     y = (RANDOM.random((SAMPLES, 2)) < 0.3).astype(float)
     scores = (RANDOM.random((SAMPLES, 2)) + 0.4 * y).round(1)  # many are equal
     rows, weights = drawn()
@@ -65,7 +65,7 @@ def test_weighted_ranking_metrics_are_scikit_learns_of_the_drawn_rows():
         assert found[name][0] == pytest.approx(np.mean(expected))
 
 
-def test_weighted_metrics_of_labels_are_scikit_learns_of_the_drawn_rows():
+def test_weighted_metrics_of_labels_are_scikit_learns_of_the_drawn_rows() -> None:
     y = (RANDOM.random((SAMPLES, 3)) < 0.4).astype(float)
     probabilities = np.clip(0.5 * RANDOM.random((SAMPLES, 3)) + 0.4 * y, 0.01, 0.99)
     answers = (probabilities > 0.5).astype(float)
@@ -77,7 +77,7 @@ def test_weighted_metrics_of_labels_are_scikit_learns_of_the_drawn_rows():
     assert found["log_loss of each"][0] == pytest.approx(expected)
 
 
-def test_weighted_metrics_of_numbers_are_scikit_learns_of_the_drawn_rows():
+def test_weighted_metrics_of_numbers_are_scikit_learns_of_the_drawn_rows() -> None:
     y = 1000 + RANDOM.normal(size=(SAMPLES, 2))
     predictions = y + RANDOM.normal(size=(SAMPLES, 2))
     rows, weights = drawn()
@@ -88,7 +88,7 @@ def test_weighted_metrics_of_numbers_are_scikit_learns_of_the_drawn_rows():
     assert found["rmse"][0] == pytest.approx(sklearn.root_mean_squared_error(y[rows], predictions[rows]))
 
 
-def test_the_interval_covers_the_true_accuracy_about_as_often_as_it_says():
+def test_the_interval_covers_the_true_accuracy_about_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(200):
         correct = RANDOM.random(100) < 0.8
@@ -100,7 +100,7 @@ def test_the_interval_covers_the_true_accuracy_about_as_often_as_it_says():
     assert 0.88 <= covered / 200 <= 0.99
 
 
-def test_two_classes_have_a_majority_and_a_positive_class():
+def test_two_classes_have_a_majority_and_a_positive_class() -> None:
     logits, y = classes(2)
     y[:70] = 0
     task = Task("classification", ("no", "yes"))
@@ -118,7 +118,7 @@ def test_two_classes_have_a_majority_and_a_positive_class():
     json.dumps(saved, allow_nan=False)
 
 
-def test_every_metric_lies_in_its_interval():
+def test_every_metric_lies_in_its_interval() -> None:
     logits, y = classes(4)
     found = evaluate_metrics(nn.Identity(), split_of(logits, y))
     for name, each in found.metrics.items():
@@ -126,7 +126,7 @@ def test_every_metric_lies_in_its_interval():
             assert each.low < each.value < each.high, name
 
 
-def test_calibration_is_perfect_if_events_are_as_frequent_as_predicted():
+def test_calibration_is_perfect_if_events_are_as_frequent_as_predicted() -> None:
     chance = np.repeat([0.25, 0.75], 400)
     y = np.concatenate([np.arange(400) % 4 == 0, np.arange(400) % 4 != 0]).astype(int)
     logits = np.stack([np.zeros(800), np.log(chance / (1 - chance))], 1)
@@ -138,7 +138,7 @@ def test_calibration_is_perfect_if_events_are_as_frequent_as_predicted():
     assert wrong.metrics["calibration_error"].value == pytest.approx(0.25, abs=1e-3)
 
 
-def test_a_single_class_has_no_roc_auc_and_no_interval_of_it():
+def test_a_single_class_has_no_roc_auc_and_no_interval_of_it() -> None:
     logits, y = classes(2)
     found = evaluate_metrics(nn.Identity(), split_of(logits, np.zeros_like(y)))
     assert math.isnan(found.metrics["roc_auc"].value)
@@ -146,7 +146,7 @@ def test_a_single_class_has_no_roc_auc_and_no_interval_of_it():
     assert found.text("roc_auc") == "undefined"
 
 
-def test_a_regression_is_measured_in_original_units():
+def test_a_regression_is_measured_in_original_units() -> None:
     task = Task("regression", ("price", "area"), mean=(200.0, 10.0), deviation=(50.0, 2.0))
     y = RANDOM.normal(size=(SAMPLES, 2)).astype(np.float32)
     outputs = (y + 0.5 * RANDOM.normal(size=y.shape)).astype(np.float32)
@@ -160,7 +160,7 @@ def test_a_regression_is_measured_in_original_units():
     assert set(found.to_dict()["targets"]) == {"price", "area"}
 
 
-def test_labels_are_measured_on_average_and_one_by_one():
+def test_labels_are_measured_on_average_and_one_by_one() -> None:
     task = Task("multilabel", ("red", "green"))
     y = (RANDOM.random((SAMPLES, 2)) < 0.4).astype(np.float32)
     outputs = 2 * y - 1 + RANDOM.normal(size=y.shape)
@@ -176,7 +176,7 @@ def test_labels_are_measured_on_average_and_one_by_one():
 
 
 @pytest.mark.parametrize("kind", ["noise", "balanced", "useful"])
-def test_learning_is_judged_by_more_than_accuracy(kind):
+def test_learning_is_judged_by_more_than_accuracy(kind: str) -> None:
     """A rare class: noise has learned nothing; a balanced network is below the majority, but ranks samples well."""
     random = np.random.default_rng(1)
     y = (np.arange(1000) % 50 == 0).astype(int)

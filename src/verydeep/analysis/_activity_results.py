@@ -93,14 +93,14 @@ class ClassRouting(Displayed):
 
     Attributes:
         layers: The names of the highway layers, in forward order.
-        classes: The names of the classes; of labels in a multi-label task, and of ranges of the target in a regression.
+        classes: The names of the classes; of the labels of a multi-label task, of ranges of a regression's target.
         counts: Samples per class, `(class,)`.
         mean: Per layer, the mean gates over all samples, `(block,)`.
         difference: Per layer, the mean over the class minus the mean over all samples, `(class, block)`.
         standard_error: The standard error of each difference, `(class, block)`; NaN for a class of one sample.
         distance: Root mean square difference between the mean gates of two classes, over all blocks, `(class, class)`.
         linkage: The average-linkage clustering of `distance` in SciPy's format, `(class - 1, 4)`.
-        probe_accuracy: Cross-validated accuracy of a linear classifier that sees only the gates; for labels, the mean of
+        probe_accuracy: Cross-validated accuracy of a linear classifier that sees only the gates; of labels, the mean of
             one classifier per label.
         probe_chance: The accuracy of always predicting the most frequent class.
         probe_samples: The number of samples of the linear classifier.
@@ -151,8 +151,8 @@ class ClassRouting(Displayed):
 
     def _summary(self) -> str:
         return (
-            f"{len(self.classes)} {self.groups}, {plural(len(self.layers), 'layer')}, {plural(self.counts.sum(), 'sample')}; "
-            f"from the gates "
+            f"{len(self.classes)} {self.groups}, {plural(len(self.layers), 'layer')}, "
+            f"{plural(self.counts.sum(), 'sample')}; from the gates "
             f"alone, a linear classifier reaches {self.probe_accuracy:.1%} accuracy (most frequent {self._guessed}: "
             f"{self.probe_chance:.1%})"
         )

@@ -154,7 +154,8 @@ class PairLesion(Displayed):
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"{_named_error(self.measure, self.baseline.error)}, and "
-            f"{score(self.measure, self.error[first, second])} with layers {first} and {second} closed, the highest loss ({FROM_0})"
+            f"{score(self.measure, self.error[first, second])} with layers {first} and {second} closed, "
+            f"the highest loss ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -205,7 +206,8 @@ class GreedyLesion(Displayed):
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"{_named_error(self.measure, self.error[0])}, and "
-            f"{score(self.measure, self.error[-1])} with {plural(len(self.order), 'layer')} closed in the order {order} ({FROM_0})"
+            f"{score(self.measure, self.error[-1])} with {plural(len(self.order), 'layer')} closed "
+            f"in the order {order} ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:

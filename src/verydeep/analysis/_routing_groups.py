@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -110,7 +111,7 @@ def _range_names(edges: list[float]) -> list[str]:
         return ["all"]
     digits = next((d for d in range(3, 17) if len({f"{edge:.{d}g}" for edge in edges}) == len(edges)), 17)
     texts = [_plain(edge, digits) for edge in edges]
-    between = [f"{low} to {high}" for low, high in zip(texts, texts[1:], strict=False)]
+    between = [f"{low} to {high}" for low, high in pairwise(texts)]
     return [f"below {texts[0]}", *between, f"{texts[-1]} or more"]
 
 

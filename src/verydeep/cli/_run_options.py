@@ -89,7 +89,7 @@ def parse_tolerance(text: str) -> float:
         value = math.nan
     if not 0 <= value < 1:
         raise UserError(
-            f"--tolerance {text}: give a loss of accuracy such as 0.1% or 0.001, at least 0 and less than 100%"
+            f"--tolerance {text}: give a loss of accuracy (or R2) such as 0.1% or 0.001, at least 0 and less than 100%"
         )
     return value
 

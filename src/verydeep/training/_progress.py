@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from verydeep.training._notebook import NotebookText, in_notebook
+from verydeep.words import METRIC_NAMES, metric_value, named_score
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +55,8 @@ class TrainingProgress:
 
         Args:
             position: The epochs and batches that are done.
-            result: The sum of the batch's losses, and the number of correct predictions.
+            result: The sum of the batch's losses, and the number of correct predictions; for a regression, the sum of
+                1 minus the squared error of the standardised targets, which is close to R2 times the samples.
             samples: The number of samples in the batch.
             lr: The learning rate.
         """
@@ -98,6 +100,7 @@ class LiveProgress(TrainingProgress):
         import torch
 
         self.epochs, self.batches, self.batch_size = run.config.epochs, batches, run.config.batch_size
+        self.measure = run.measure
         self.done, self.began = position.epoch * batches + position.batch, time.monotonic()
         self.first, self.shown = self.done, 0.0
         self.totals, self.samples = torch.zeros(2, dtype=torch.float64), 0  # since the bar was last drawn
@@ -117,10 +120,10 @@ class LiveProgress(TrainingProgress):
         speed = (self.done - self.first) / (now - self.began)
         left = (self.epochs * self.batches - self.done) / speed
         name, unit = ("accuracy", " samples/s") if self.wide else ("acc", "/s")
+        score = f"{name} {accuracy:5.1%}" if self.measure == "accuracy" else named_score(self.measure, accuracy, 1)
         self.draw(
             position,
-            f"loss {loss:.4f}  {name} {accuracy:5.1%}  lr {lr:.3g}  "
-            f"{speed * self.batch_size:,.0f}{unit}  {clock(left)} left",
+            f"loss {loss:.4f}  {score}  lr {lr:.3g}  {speed * self.batch_size:,.0f}{unit}  {clock(left)} left",
         )
 
     def draw(self, position: Position, text: str) -> None:
@@ -222,18 +225,30 @@ def is_terminal() -> bool:
 def describe(metrics: EpochMetrics, epochs: int) -> str:
     """An epoch's metrics in one line."""
     parts = [f"epoch {metrics.epoch:>{len(str(epochs))}}/{epochs}"]
-    shown = {
-        "loss": (metrics.loss, metrics.accuracy),
-        "train": (metrics.train_loss, metrics.train_accuracy),
-        "valid": (metrics.valid_loss, metrics.valid_accuracy),
-        "test": (metrics.test_loss, metrics.test_accuracy),
-    }
-    if metrics.train_loss is not None:  # an evaluation of the whole set says more
-        del shown["loss"]
-    for label, (loss, accuracy) in shown.items():
-        if loss is not None:
-            parts.append(f"{label} " + (f"{loss:.4g} {accuracy:.2%}" if math.isfinite(loss) else "diverged"))
+    measure = "accuracy" if metrics.accuracy is not None or "r2" not in metrics.extra else "r2"
+    for split, label in {"": "loss", "train_": "train", "valid_": "valid", "test_": "test"}.items():
+        loss, score = metrics.get(f"{split}loss"), metrics.get(f"{split}{measure}")
+        if loss is None or (split == "" and metrics.train_loss is not None):  # an evaluation of the whole set says more
+            continue
+        if not math.isfinite(loss):
+            parts.append(f"{label} diverged")
+        elif score is not None:
+            shown = f"{score:.2%}" if measure == "accuracy" else named_score(measure, score)
+            parts.append(" ".join([f"{label} {loss:.4g} {shown}", *_further(metrics, split)]))
     return "  ".join([*parts, f"lr {metrics.lr:.3g}", clock(metrics.seconds)])
+
+
+def _further(metrics: EpochMetrics, split: str) -> list[str]:
+    """The further metrics of validation data, such as the one that selects the best epoch."""
+    if split != "valid_":
+        return []
+    names = [name.removeprefix(split) for name in metrics.extra if name.startswith(split) and name != "valid_r2"]
+    values = {name: metrics.get(split + name) for name in names}
+    return [
+        f"{METRIC_NAMES.get(name, name)} {metric_value(name, value)}"
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 def clock(seconds: float) -> str:

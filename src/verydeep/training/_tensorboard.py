@@ -71,12 +71,14 @@ class TensorBoard(TrainingProgress):
 
     def _write(self, metrics: EpochMetrics) -> None:
         for name, value in metrics.to_dict().items():
-            if name != "epoch" and value is not None:
+            if name != "epoch" and isinstance(value, int | float):  # others may have added text to a line
                 self.writer.add_scalar(_tag(name), value, metrics.epoch)
         self.writer.flush()
 
 
 def _tag(name: str) -> str:
     """`test_loss` becomes `loss/test`, so that TensorBoard groups curves to compare."""
-    split, _, what = name.rpartition("_")
-    return f"{what}/{split or 'epoch'}" if what in ("loss", "accuracy") else name
+    split, _, what = name.partition("_")
+    if split in ("train", "valid", "test"):
+        return f"{what}/{split}"
+    return f"{name}/epoch" if name in ("loss", "accuracy", "r2") else name

@@ -15,6 +15,7 @@ from verydeep.cli._run_options import (
     open_run,
     parse_tolerance,
     read_samples,
+    run_objective,
     subsample,
 )
 from verydeep.errors import UserError, unknown
@@ -43,8 +44,8 @@ class AnalyzeOptions:
     """Look inside a run's network: what its gates do, how it routes classes, which layers matter.
 
         gates    biases and activity of the transform gates
-        routing  the gates that differ between classes
-        lesions  loss and accuracy with each layer closed in turn
+        routing  the gates that differ between classes, labels, or ranges of a regression's target
+        lesions  loss and accuracy (R2 of a regression) with each layer closed in turn
         usage    how many layers are enough
         flow     signals and gradients from layer to layer
         pairs    lesions of every pair of layers (slow)
@@ -119,21 +120,22 @@ def _analyse(
     from verydeep.cli.views._bar import progress_bar
     from verydeep.training import RunData
 
-    model, where = run.model, data_label(options.data, options.split)
+    model, where, objective = run.model, data_label(options.data, options.split), run_objective(run)
+    classes = RunData.load(run).classes or None
     group = max(1, model.highway_depth // 50)  # closing single layers takes too long in deeper networks
 
     def depth(progress: Progress | None) -> DepthUsage:
         return analysis.depth_usage(
-            analysis.greedy_lesions(model, data, where, group=group, progress=progress), tolerance
+            analysis.greedy_lesions(model, data, where, group=group, progress=progress, objective=objective), tolerance
         )
 
     steps: dict[str, Callable[[Progress | None], Any]] = {
         "gates": lambda progress: analysis.gate_statistics(model, data, options.sample, progress),
-        "routing": lambda progress: analysis.class_routing(model, data, RunData.load(run).classes, progress=progress),
-        "lesions": lambda progress: analysis.lesion_study(model, data, where, progress),
+        "routing": lambda progress: analysis.class_routing(model, data, classes, progress=progress),
+        "lesions": lambda progress: analysis.lesion_study(model, data, where, progress, objective=objective),
         "usage": depth,
         "flow": lambda progress: _flow(run, beside, data),
-        "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress),
+        "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress, objective=objective),
     }
     found = {}
     for part in parts:
@@ -154,7 +156,8 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
         networks |= plain_beside(run.model, run.config.seed)
     from verydeep.analysis import signal_flow
 
-    return tuple(signal_flow(network, few, name) for name, network in networks.items())
+    objective = run_objective(run)
+    return tuple(signal_flow(network, few, name, objective=objective) for name, network in networks.items())
 
 
 def moments(run: Run, label: str) -> dict[str, Network]:

@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from verydeep.cli._options import Json, option, positional, read_options
 from verydeep.cli._run_options import find_run
 from verydeep.cli._status import status
-from verydeep.errors import UserError
+from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from verydeep.training import ComparedRun, RunComparison
 
-_METRICS = ("valid_accuracy", "test_accuracy", "train_loss", "loss")  # what is drawn: the first that all runs have
+# What is drawn: the first that all runs have.
+_METRICS = ("valid_accuracy", "valid_r2", "test_accuracy", "test_r2", "train_loss", "loss")
+_ALWAYS_KNOWN = tuple(
+    f"{split}{name}" for split in ("", "train_", "valid_", "test_") for name in ("loss", "accuracy", "r2")
+)
 _EXPENDABLE = ("parameters", "data", "depth", "network", "loss", "time", "validation")  # left out of narrow tables
-
-Metric = Literal[
-    "loss",
-    "accuracy",
-    "train_loss",
-    "train_accuracy",
-    "valid_loss",
-    "valid_accuracy",
-    "test_loss",
-    "test_accuracy",
-]
 
 
 @dataclass(frozen=True)
@@ -42,8 +35,9 @@ class CompareOptions:
     """The folders of two runs or more."""
     out: Annotated[Path | None, option("FILE.png", aliases=("-o",))] = None
     """Draw the curves into this file (.png, .svg or .pdf)."""
-    metric: Annotated[Metric | None, option("METRIC")] = None
-    """Draw this metric, such as test_loss; by default, the validation accuracy if all runs have one."""
+    metric: Annotated[str | None, option("METRIC")] = None
+    """Draw this metric, such as test_loss or valid_roc_auc; by default, the validation accuracy (or R2) if all runs
+    have one."""
     json: Json = False
 
 
@@ -85,8 +79,10 @@ def _print_runs(found: RunComparison) -> None:
 
 def _cells(run: ComparedRun) -> dict[str, str]:
     from verydeep.training import clock
+    from verydeep.words import named_score, score
 
-    spread = "" if run.test_accuracy_std is None else f" ± {run.test_accuracy_std:.2%}"
+    show = score if run.measure == "accuracy" else named_score
+    spread = "" if run.test_accuracy_std is None else f" ± {score(run.measure, run.test_accuracy_std)}"
     seeds = f" ({len(run.seeds)} seeds)" if len(run.seeds) > 1 else ""
     return {
         "run": f"{run.name}{seeds}",
@@ -97,8 +93,8 @@ def _cells(run: ComparedRun) -> dict[str, str]:
         "epochs": f"{run.epochs_done}/{run.epochs}",
         "status": run.status,
         "loss": "" if run.loss is None else f"{run.loss:.3g}",
-        "validation": "" if run.valid_accuracy is None else f"{run.valid_accuracy:.2%}",
-        "test": "" if run.test_accuracy is None else f"{run.test_accuracy:.2%}{spread}",
+        "validation": "" if run.valid_accuracy is None else show(run.measure, run.valid_accuracy),
+        "test": "" if run.test_accuracy is None else show(run.measure, run.test_accuracy) + spread,
         "time": clock(run.seconds),
     }
 
@@ -151,15 +147,18 @@ def _draw(found: RunComparison, path: Path, metric: str | None) -> None:
     names = dict(zip([run.name for run in found.runs], short_names([run.name for run in found.runs]), strict=True))
     if metric is None:
         shared = [
-            name
-            for name in _METRICS
-            if all(any(getattr(line, name) is not None for line in run.metrics) for run in drawn)
+            name for name in _METRICS if all(any(line.get(name) is not None for line in run.metrics) for run in drawn)
         ]
         metric = shared[0] if shared else "loss"
-    elif not any(getattr(line, metric) is not None for run in drawn for line in run.metrics):
-        raise UserError(f"none of these runs has measured {metric}, so there is nothing to draw")
+    else:
+        lines = [line for run in drawn for line in run.metrics]
+        known = dict.fromkeys(name for line in lines for name in line.to_dict() if line.get(name) is not None)
+        if metric not in (*known, *_ALWAYS_KNOWN):
+            raise unknown("metric of these runs", metric, [name for name in known if name != "epoch"])
+        if metric not in known:
+            raise UserError(f"none of these runs has measured {metric}, so there is nothing to draw")
     with status("drawing the curves"):
         from verydeep.report import plot_curves
 
         curves = {names[run.name]: list(run.metrics) for run in drawn}
-        plot_curves(curves, path, metric=metric, log=not metric.endswith("accuracy"))
+        plot_curves(curves, path, metric=metric, log=metric in ("lr", "seconds") or metric.endswith("loss"))

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, PruneReport
     from verydeep.data import Dataset, Split
     from verydeep.models import Network
+    from verydeep.objectives import Objective
     from verydeep.training import EpochMetrics, Run, TrainConfig
 
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed."""
+    """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed.
+
+    For a regression, R2 takes the place of the accuracy.
+    """
 
     run: RunFolder
     tolerance: Annotated[str, option("PERCENT")] = "0.1%"
@@ -86,7 +90,7 @@ def _prune(
     options: PruneOptions, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._run_options import data_label
+    from verydeep.cli._run_options import data_label, run_objective
     from verydeep.cli._status import status
     from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
 
@@ -94,9 +98,10 @@ def _prune(
         dataset = load_own(run, options.root) if options.data is None else None
     chosen = _chosen(options, run, dataset)
     test = None if dataset is None else dataset.test
-    usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)))
+    objective = run_objective(run)
+    usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)), objective)
     smaller = prune(model, usage)
-    report = prune_report(model, smaller, usage, chosen, test)
+    report = prune_report(model, smaller, usage, chosen, test, objective=objective)
     if tuning is None:
         derive_run(run, folder, smaller, "pruned", _metrics(report))
     else:
@@ -109,7 +114,7 @@ def _prune(
             _save(report, run, folder)
             raise
         if test is not None and (folder / "model.safetensors").exists():  # missing if training diverged at once
-            report = replace(report, tuned=evaluate_model(tuned.model, test))
+            report = replace(report, tuned=evaluate_model(tuned.model, test, objective=objective))
     _save(report, run, folder)
     return report
 
@@ -129,7 +134,7 @@ def _split(options: PruneOptions, run: Run) -> str:
     return options.split or ("valid" if held_out else "train")
 
 
-def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUsage:
+def _usage(model: Network, data: Split, tolerance: float, split: str, objective: Objective | None) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
     from verydeep.cli.views._bar import progress_bar
     from verydeep.models import MLP
@@ -137,7 +142,8 @@ def _usage(model: Network, data: Split, tolerance: float, split: str) -> DepthUs
     names = highway_layers(model)
     layers = [names.index(name) for name in removable(model)]
     with progress_bar("choosing layers") as progress:
-        greedy = greedy_lesions(model, data, split, layers=layers, group=max(1, len(layers) // 50), progress=progress)
+        group = max(1, len(layers) // 50)
+        greedy = greedy_lesions(model, data, split, layers=layers, group=group, progress=progress, objective=objective)
     usage = depth_usage(greedy, tolerance)
     if not usage.kept and isinstance(model, MLP):
         print("verydeep: no highway layer is needed, but a fully connected network keeps at least one", file=sys.stderr)
@@ -156,7 +162,7 @@ def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:
     assert options.fine_tune is not None
     distill = replace(config.distill, hint_epochs=0)  # hints serve the first epochs of an untrained network
     schedule = ScheduleConfig("cosine")
-    return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=None)
+    return replace(config, optim=optim, schedule=schedule, distill=distill, epochs=options.fine_tune, patience=0)
 
 
 def _metrics(report: PruneReport) -> EpochMetrics:
@@ -164,11 +170,11 @@ def _metrics(report: PruneReport) -> EpochMetrics:
     from verydeep.training import EpochMetrics
 
     found = {"test": report.test} | ({report.split: report.chosen} if report.split in ("train", "valid") else {})
-    measured: dict[str, Any] = {}
+    measured: dict[str, Any] = {"epoch": 0}
     for split, scores in found.items():
         if scores is not None:
-            measured |= {f"{split}_loss": scores[1].loss, f"{split}_accuracy": scores[1].accuracy}
-    return EpochMetrics(0, **measured)
+            measured |= {f"{split}_loss": scores[1].loss, f"{split}_{report.measure}": scores[1].accuracy}
+    return EpochMetrics.from_dict(measured)
 
 
 def _save(report: PruneReport, run: Run, folder: Path) -> None:
@@ -195,22 +201,19 @@ def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
 
 def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
     from verydeep.analysis import split_name
+    from verydeep.words import MEASURES, score
 
+    measure = MEASURES.get(report.measure, report.measure)
     (wide, narrow), (much, little), (slow, fast) = report.parameters, report.multiply_adds, report.latency
     rows = [("highway layers", str(len(report.layers)), str(len(report.kept)), "")]
     for name, pair in ((report.split, report.chosen), ("test", report.test)):
         if pair is not None:
-            before, after = (score.accuracy for score in pair)
-            rows.append(
-                (
-                    f"accuracy, {split_name(name)}",
-                    f"{before:.2%}",
-                    f"{after:.2%}",
-                    f"{after - before:+.2%}",
-                )
-            )
+            before, after = pair
+            change = after.accuracy - before.accuracy
+            shown = ("+" if change >= 0 else "-") + score(report.measure, abs(change))
+            rows.append((f"{measure}, {split_name(name)}", before.text, after.text, shown))
     if report.tuned is not None:
-        rows.append(("accuracy, test set, fine-tuned", "", f"{report.tuned.accuracy:.2%}", ""))
+        rows.append((f"{measure}, test set, fine-tuned", "", report.tuned.text, ""))
     rows.append(("parameters", f"{wide:,}", f"{narrow:,}", f"{narrow / wide:.0%}"))
     rows.append(("multiply-adds", f"{much:,}", f"{little:,}", f"{little / max(much, 1):.0%}"))
     times = f"{slow * 1e3:.2f} ms", f"{fast * 1e3:.2f} ms", f"{slow / fast:.1f}x as fast"

@@ -23,7 +23,7 @@ _EXPENDABLE = ("age", "parameters", "time", "data", "loss", "depth", "model", "v
 
 @dataclass(frozen=True)
 class RunsOptions:
-    """List runs with their progress, status and accuracy, the latest last; or remove runs."""
+    """List runs with their progress, status and accuracy (R2 of a regression), the latest last; or remove runs."""
 
     folder: Annotated[Path, positional("FOLDER")] = Path("runs")
     """The folder to list."""
@@ -118,15 +118,20 @@ def _cells(run: RunInfo) -> dict[str, str]:
         "epochs": f"{run.epochs_done}/{run.epochs}" if known else "",
         "status": run.status,
         "loss": "" if run.loss is None else f"{run.loss:.3g}",
-        "validation": _percent(run.valid_accuracy),
-        "test": _percent(run.test_accuracy),
+        "validation": _score(run.measure, run.valid_accuracy),
+        "test": _score(run.measure, run.test_accuracy),
         "time": clock(run.seconds) if known else "",
         "age": _age(time.time() - run.changed),
     }
 
 
-def _percent(accuracy: float | None) -> str:
-    return "" if accuracy is None else f"{accuracy:.2%}"
+def _score(measure: str, value: float | None) -> str:
+    """Format an accuracy as a percentage; another score has its name, because the column does not say which it is."""
+    from verydeep.words import named_score, score
+
+    if value is None:
+        return ""
+    return score(measure, value) if measure == "accuracy" else named_score(measure, value)
 
 
 def _age(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verydeep.cli._console import console, print_line, right_aligned_table
+from verydeep.words import MEASURES, named_score, score
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,15 +35,23 @@ def summarise(run: Run, source: str | None, split: str | None, samples: int, fou
     summary["observations"] = asdict(found.observations)
     if found.lesions is not None:
         lesions = found.lesions
-        summary["baseline"] = {"loss": lesions.baseline.loss, "accuracy": lesions.baseline.accuracy}
+        name = lesions.measure
+        summary["baseline"] = {"loss": lesions.baseline.loss, name: lesions.baseline.accuracy}
         rows = zip(lesions.layers, lesions.loss.tolist(), (1 - lesions.error).tolist(), strict=True)
-        summary["lesions"] = [{"layer": name, "loss": _finite(loss), "accuracy": a} for name, loss, a in rows]
+        summary["lesions"] = [{"layer": layer, "loss": _finite(loss), name: a} for layer, loss, a in rows]
     if found.usage is not None:
         usage = found.usage
-        summary["usage"] = {"tolerance": usage.tolerance, "kept": list(usage.kept), "idle": list(usage.idle)}
+        summary["usage"] = {
+            "measure": usage.greedy.measure,
+            "tolerance": usage.tolerance,
+            "kept": list(usage.kept),
+            "idle": list(usage.idle),
+        }
     if found.routing is not None:
         routing = found.routing
         summary["routing"] = {
+            "grouped_by": routing.grouped_by,
+            "groups": list(routing.classes),
             "significant": routing.significant,
             "probe_accuracy": _finite(routing.probe_accuracy),
             "probe_chance": _finite(routing.probe_chance),
@@ -65,13 +74,13 @@ def _lines(found: Findings) -> list[str]:
     if found.routing is not None:
         routing = found.routing
         lines.append(
-            f"Routing: {routing.significant:.0%} of the differences between a class and all samples exceed three "
-            f"standard errors; a linear classifier predicts the class of {routing.probe_accuracy:.1%} of the samples "
-            f"from the gates alone (chance: {routing.probe_chance:.1%})"
+            f"Routing: {routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples "
+            f"exceed three standard errors; a linear classifier predicts the {routing.grouped_by} of "
+            f"{routing.probe_accuracy:.1%} of the samples from the gates alone (chance: {routing.probe_chance:.1%})"
         )
     if found.lesions is not None:
         lines.append(
-            "Idle when closed alone (at most 0.1 % of accuracy lost), counted from 1: "
+            f"Idle when closed alone (at most {_idle(found.lesions)} lost), counted from 1: "
             f"layers {ranges(idle_alone(found.lesions))}"
         )
     if found.usage is not None:
@@ -81,23 +90,25 @@ def _lines(found: Findings) -> list[str]:
 
 def _usage(usage: DepthUsage) -> str:
     greedy = usage.greedy
-    before, after = 1 - greedy.error[0], 1 - greedy.error[len(usage.idle)]
+    before, after = (score(greedy.measure, 1 - greedy.error[closed]) for closed in (0, len(usage.idle)))
+    name = MEASURES.get(greedy.measure, greedy.measure)
     return (
         f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough to stay within "
-        f"{usage.tolerance:.2%} of the full accuracy ({before:.2%} -> {after:.2%}); "
+        f"{score(greedy.measure, usage.tolerance)} of the full {name} ({before} -> {after}); "
         f"kept, counted from 1: {ranges(usage.kept)}"
     )
 
 
 def _important_layers(lesions: LesionStudy) -> Table:
-    table = right_aligned_table("layer", "name", "loss without", "accuracy without", "accuracy lost", names=2)
-    whole = lesions.baseline
-    everything = f"with all layers: loss {whole.loss:.4g}, accuracy {whole.accuracy:.2%}"
+    whole, measure = lesions.baseline, lesions.measure
+    name = MEASURES.get(measure, measure)
+    table = right_aligned_table("layer", "name", "loss without", f"{name} without", f"{name} lost", names=2)
+    everything = f"with all layers: loss {whole.loss:.4g}, {named_score(measure, whole.accuracy)}"
     table.title = f"The most important highway layers, counted from 1 ({everything})"
     table.title_justify = "left"
     for layer in np.argsort(-lesions.loss, kind="stable")[:_MOST_IMPORTANT]:
         cost = lesions.error[layer] - lesions.baseline.error
-        cells = f"{lesions.loss[layer]:.4g}", f"{1 - lesions.error[layer]:.2%}", f"{cost:.2%}"
+        cells = f"{lesions.loss[layer]:.4g}", score(measure, 1 - lesions.error[layer]), score(measure, cost)
         table.add_row(str(layer + 1), lesions.layers[layer], *cells)
     return table
 
@@ -127,6 +138,12 @@ def _observations(seen: Observations) -> Table:
         if here is not None:
             table.add_row(paper, here)
     return table
+
+
+def _idle(lesions: LesionStudy) -> str:
+    from verydeep.analysis import IDLE, tolerance_text
+
+    return "0.1 % of accuracy" if lesions.measure == "accuracy" else tolerance_text(lesions.measure, IDLE)
 
 
 def idle_alone(lesions: LesionStudy) -> list[int]:

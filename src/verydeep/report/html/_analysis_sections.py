@@ -69,7 +69,7 @@ def _panel(key: str, found: HeatMap, title: str = "", page: int = 0) -> tuple[st
     values = found.values[page][np.isfinite(found.values[page])]
     ends = f" Values from {values.min():.4g} to {values.max():.4g}." if values.size else ""
     label = f"{found.name}: {rows} {found.rows}s by {columns} {found.columns}s.{ends}"
-    return key, page, title or found.name.capitalize(), label
+    return key, page, title or found.name[:1].upper() + found.name[1:], label
 
 
 def _gates(gates: GateStatistics, heat: dict[str, HeatMap]) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def write_report(
     context |= analysis_sections(found, context["data_name"], evaluation, split)
     context |= evaluation_section(evaluation, split)
     if evaluation is not None and evaluation.majority is not None:
-        context["facts"].append(("most frequent class", f"{evaluation.majority[1]:.2%} of the {split_name(split)}"))
+        after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
+        context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))
     context["charts"] |= context.pop("inside")
     context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
     context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")

@@ -87,7 +87,8 @@ def answer(usage: DepthUsage, data: str) -> str:
             f"{tolerance_text(measure, usage.tolerance)} on the {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
-    cost = f"costs no {name}" if change <= 0 else f"costs {tolerance_text(measure, change)}"
+    nothing = "costs no accuracy" if measure == "accuracy" else f"does not lower {name}"
+    cost = nothing if change <= 0 else f"costs {tolerance_text(measure, change)}"
     layers = f"{total} highway layers" if total > 1 else "one highway layer"
     if kept == 0:
         return f"For {data}, this network needs none of its {layers}. Closing the idle layers {cost} on the {where}."
@@ -148,15 +149,15 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
     third = max(1, len(sizes) // 3)
     return [
         Statement(
-            f"{routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples exceed three standard "
-            f"errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the layers and "
-            f"{sizes[-third:].mean():.2g} in the last.",
+            f"{routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples exceed three "
+            f"standard errors. Their size (root mean square) is {sizes[:third].mean():.2g} in the first third of the "
+            f"layers and {sizes[-third:].mean():.2g} in the last.",
             "The mean activity differs between classes: within the first 15 layers for MNIST, spread over all for "
             "CIFAR-100.",
         ),
         Statement(
-            f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} samples "
-            f"that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
+            f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} "
+            f"samples that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
             "Gating is not only a mechanism that eases training, but an important part of the computation.",
         ),
     ]

@@ -16,6 +16,7 @@ from verydeep.training.run._listing import run_status
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
 from verydeep.training.run._seed_runs import holds_seeds, seed_runs
+from verydeep.words import named_score
 
 _ALWAYS_APART = ("checkpoint_every",)  # has no influence on the result
 
@@ -34,12 +35,13 @@ class ComparedRun:
         epochs_done: Epochs completed; for several seeds, the fewest.
         epochs: Epochs in total.
         loss: Training loss of the last epoch.
-        valid_accuracy: Validation accuracy of the saved weights.
-        test_accuracy: Test accuracy of the saved weights.
+        valid_accuracy: Validation accuracy of the saved weights; of a regression, R2.
+        test_accuracy: Test accuracy of the saved weights; of a regression, R2.
         test_accuracy_std: Sample standard deviation over seeds; None for a single run.
         seconds: Training time per run.
         seeds: The seeds.
         metrics: What was measured in each epoch; for several seeds, in those that all have completed.
+        measure: What the accuracies are: `accuracy`, or `r2` of a regression.
 
     Examples:
         >>> from verydeep.training import ComparedRun
@@ -62,6 +64,7 @@ class ComparedRun:
     seconds: float = 0.0
     seeds: tuple[int, ...] = ()
     metrics: tuple[EpochMetrics, ...] = field(default=(), repr=False)
+    measure: str = "accuracy"
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,9 +107,9 @@ def _describe(run: ComparedRun) -> str:
     """How far a run is and what it reached, in a few words."""
     parts = [run.status, f"{run.epochs_done} of {run.epochs} epochs"]
     if run.valid_accuracy is not None:
-        parts.append(f"validation accuracy {run.valid_accuracy:.2%}")
+        parts.append(f"validation {named_score(run.measure, run.valid_accuracy)}")
     if run.test_accuracy is not None:
-        parts.append(f"test accuracy {run.test_accuracy:.2%}")
+        parts.append(f"test {named_score(run.measure, run.test_accuracy)}")
     return ", ".join(parts)
 
 
@@ -170,7 +173,8 @@ def _compared(name: str, runs: Sequence[Run]) -> ComparedRun:
     metrics = [run.metrics for run in runs]
     last = [lines[-1] for lines in metrics if lines]
     measured = [line for run in runs if (line := run.measured) is not None]
-    accuracies = [line.test_accuracy for line in measured if line.test_accuracy is not None]
+    measure = runs[0].measure
+    accuracies = [value for line in measured if (value := line.get(f"test_{measure}")) is not None]
     first, size = runs[0], runs[0].metadata.get("size") or {}
     return ComparedRun(
         name=name,
@@ -182,12 +186,13 @@ def _compared(name: str, runs: Sequence[Run]) -> ComparedRun:
         epochs_done=min((lines[-1].epoch if lines else 0) for lines in metrics),
         epochs=first.config.epochs,
         loss=_mean([line.loss for line in last]),
-        valid_accuracy=_mean([line.valid_accuracy for line in measured]),
+        valid_accuracy=_mean([line.get(f"valid_{measure}") for line in measured]),
         test_accuracy=_mean(accuracies),
         test_accuracy_std=stdev(accuracies) if len(accuracies) > 1 else None,
         seconds=_mean([line.seconds for line in last]) or 0.0,
         seeds=tuple(run.config.seed for run in runs),
         metrics=tuple(_mean_lines(metrics)),
+        measure=measure,
     )
 
 
@@ -196,10 +201,14 @@ def _mean_lines(metrics: Sequence[Sequence[EpochMetrics]]) -> list[EpochMetrics]
     if len(metrics) == 1:
         return list(metrics[0])
     names = [f.name for f in fields(EpochMetrics) if f.name not in ("epoch", "extra")]
-    return [
-        replace(epoch[0], **{name: _mean([getattr(line, name) for line in epoch]) for name in names}, extra={})
-        for epoch in zip(*metrics, strict=False)
-    ]
+    lines = []
+    for epoch in zip(*metrics, strict=False):
+        means = {name: _mean([getattr(line, name) for line in epoch]) for name in names}
+        extra = {
+            name: mean for name in epoch[0].extra if (mean := _mean([line.get(name) for line in epoch])) is not None
+        }
+        lines.append(replace(epoch[0], **means, extra=extra))
+    return lines
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -27,6 +27,7 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
     if data.exists():
         write_atomic(path / "data.json", data.read_bytes())
     metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
+    metadata |= {key: parent.metadata[key] for key in ("measure", "lower_is_better") if key in parent.metadata}
     run = Run.create(path, derived_config(parent.config, model), model, metadata)
     save_weights(model, path / "model.safetensors")
     run.append(metrics)

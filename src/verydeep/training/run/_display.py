@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from verydeep.notebook import html_card
+from verydeep.words import named_score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,11 +16,7 @@ if TYPE_CHECKING:
 
 # What a damaged file can raise when it is read.
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-_ACCURACIES = {
-    "test_accuracy": "test accuracy",
-    "valid_accuracy": "validation accuracy",
-    "accuracy": "training accuracy",
-}
+_SPLITS = {"test_": "test", "valid_": "validation", "": "training"}
 
 
 def describe_run(run: Run) -> str:
@@ -27,7 +24,7 @@ def describe_run(run: Run) -> str:
     try:
         if not run.path.is_dir():
             return "the folder does not exist"
-        return ", ".join([describe_status(run), *describe_accuracy(run.measured)])
+        return ", ".join([describe_status(run), *describe_accuracy(run.measured, run.measure)])
     except DAMAGE as error:
         return f"damaged: {error}"
 
@@ -42,12 +39,12 @@ def describe_status(run: Run) -> str:
     return text if summary is None or summary.status == "finished" else f"{summary.status} after {text}"
 
 
-def describe_accuracy(measured: EpochMetrics | None) -> list[str]:
-    """The most telling accuracy that was measured, if any, in words."""
-    for name, words in _ACCURACIES.items():
-        value = getattr(measured, name, None)
+def describe_accuracy(measured: EpochMetrics | None, measure: str = "accuracy") -> list[str]:
+    """The most telling accuracy, or R2, that was measured, if any, in words."""
+    for split, words in _SPLITS.items():
+        value = None if measured is None else measured.get(f"{split}{measure}")
         if value is not None and math.isfinite(value):
-            return [f"{words} {value:.2%}"]
+            return [f"{words} {named_score(measure, value)}"]
     return []
 
 
@@ -80,10 +77,12 @@ def describe_rows(run: Run) -> list[tuple[str, str]]:
     ]
     rows += [(name, f"{size[name]:,}") for name in ("depth", "parameters") if isinstance(size.get(name), int)]
     for name in ("train", "valid", "test"):
-        loss, accuracy = (getattr(measured, f"{name}_{what}", None) for what in ("loss", "accuracy"))
+        if measured is None:
+            break
+        loss, accuracy = (measured.get(f"{name}_{what}") for what in ("loss", run.measure))
         if loss is not None and accuracy is not None:
             title = {"train": "training set", "valid": "validation set", "test": "test set"}[name]
-            rows.append((title, f"accuracy {accuracy:.2%}, loss {loss:.4g}"))
+            rows.append((title, f"{named_score(run.measure, accuracy)}, loss {loss:.4g}"))
     if metrics:
         rows.append(("training time", f"{metrics[-1].seconds:,.0f} s"))
     return rows

@@ -10,6 +10,7 @@ from verydeep.errors import UserError
 from verydeep.files import read_json
 from verydeep.lock import is_held
 from verydeep.training.run._run import Run
+from verydeep.words import named_score
 
 _LEVELS = 3  # how many levels of folders are searched
 
@@ -30,10 +31,11 @@ class RunInfo:
         epochs_done: Epochs completed.
         epochs: Epochs in total.
         loss: Training loss of the last epoch.
-        valid_accuracy: Best validation accuracy.
+        valid_accuracy: Validation accuracy of the saved weights; of a regression, R2.
         test_accuracy: Test accuracy of the saved weights: the best on validation data, or the last.
         seconds: Time spent training.
         problem: What is wrong with a broken run.
+        measure: What the accuracies are: `accuracy`, or `r2` of a regression.
 
     Example:
         >>> from verydeep.training import RunInfo
@@ -55,11 +57,12 @@ class RunInfo:
     test_accuracy: float | None = None
     seconds: float = 0.0
     problem: str = ""
+    measure: str = "accuracy"
 
     def __repr__(self) -> str:
         parts = [self.status, " on ".join(part for part in (self.model, self.data) if part)]
         parts += [f"{self.epochs_done} of {self.epochs} epochs"] if self.epochs else []
-        parts += [f"test accuracy {self.test_accuracy:.2%}"] if self.test_accuracy is not None else []
+        parts += [] if self.test_accuracy is None else [f"test {named_score(self.measure, self.test_accuracy)}"]
         return f"RunInfo({self.name!r}, {', '.join(part for part in [*parts, self.problem] if part)})"
 
 
@@ -154,8 +157,9 @@ def _progress(run: Run) -> dict[str, Any]:
         "epochs_done": last.epoch,
         "epochs": run.config.epochs,
         "loss": last.loss if last.loss is not None and math.isfinite(last.loss) else None,
-        "valid_accuracy": None if measured is None else measured.valid_accuracy,
-        "test_accuracy": None if measured is None else measured.test_accuracy,
+        "valid_accuracy": None if measured is None else measured.get(f"valid_{run.measure}"),
+        "test_accuracy": None if measured is None else measured.get(f"test_{run.measure}"),
+        "measure": run.measure,
         "seconds": float(last.seconds),
     }
 
