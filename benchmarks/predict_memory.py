@@ -4,10 +4,10 @@
     python benchmarks/predict_memory.py --rows 100000 --out FILE.json
 
 The table has an identifier, eight numbers (one with gaps), two categories (one with gaps) and two classes. A network is
-trained on the first 20,000 rows and predicts for the first tenth and for all rows of a CSV file, of the same CSV through a
-pipe, and of a Parquet file, into a CSV file with `--keep id`. Then a network is trained on all rows for one epoch. The
-memory is the peak of the process: `resident_mb` includes pages of files that the system can take back at any time,
-`anonymous_mb` (sampled ten times per second) does not.
+trained on the first 20,000 rows and predicts for the first tenth and for all rows of a CSV file, of the same CSV
+through a pipe, and of a Parquet file, into a CSV file with `--keep id`. Then a network is trained on all rows for one
+epoch. All commands use one thread. The memory is the peak of the process: `resident_mb` includes pages of files that
+the system can take back at any time, `anonymous_mb` (sampled ten times per second) does not.
 """
 
 import argparse
@@ -111,15 +111,15 @@ def main() -> None:
         sizes = {"small": 20_000, "tenth": options.rows // 10, "all": options.rows}
         for name, rows in sizes.items():
             write_tables(folder, name, rows)
-        network = ["--target", "label", "--ignore", "id", "--depth", "10", "--width", "32", "--quiet"]
+        network = ["--target", "label", "--ignore", "id", "--depth", "10", "--width", "32", "--threads", "1", "--quiet"]
         measure("train", str(folder / "small.csv"), *network, "--epochs", "2", "--folder", str(folder / "run"))
-        for form in ("csv", "pipe", "parquet"):
+        for form in ("csv", "parquet", "pipe"):
             for name in ("tenth", "all"):
                 source = folder / (f"{name}.parquet" if form == "parquet" else f"{name}.csv")
                 out = folder / "out.csv"
                 new = "-" if form == "pipe" else str(source)
                 result = measure(
-                    *("predict", str(folder / "run"), new, "-o", str(out), "--keep", "id"),
+                    *("predict", str(folder / "run"), new, "-o", str(out), "--keep", "id", "--threads", "1"),
                     stdin=source if form == "pipe" else None,
                 )
                 assert count_lines(out) == sizes[name] + 1
