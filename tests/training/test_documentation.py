@@ -35,3 +35,18 @@ def test_the_guide_names_configurations_that_exist() -> None:
     named = set(re.findall(r"verydeep train ([a-z0-9][a-z0-9/-]*)(?![\w.-])", GUIDE)) - {"photos"}
     assert {"highway50-mnist", "fast/highway-a", "nin"} <= named
     assert all(find_config(name).exists() for name in named)
+
+
+@pytest.mark.slow
+def test_the_examples_about_predictions_run_one_after_the_other(tmp_path: Path) -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "predictions.md").read_text(), flags=re.S)
+    assert len(examples) == 2
+    printed = [
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path, capture_output=True
+        ).stdout
+        for example in examples
+    ]
+    prices = [[float(number) for number in re.findall(rb"\d+\.\d+", text)] for text in printed]
+    assert len(prices[0]) == 2
+    assert prices[0][0] == pytest.approx(prices[1][0], rel=1e-4)  # of the same row, by run.predict and by onnxruntime

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from verydeep.data._config import DataConfig
     from verydeep.data._contact_sheet import contact_sheet, save_contact_sheet as save_contact_sheet
     from verydeep.data._dataset import Dataset, Split
-    from verydeep.data._load import load_dataset, load_split as load_split
+    from verydeep.data._load import load_dataset, load_split as load_split, raw_samples as raw_samples
     from verydeep.data._task import Task
     from verydeep.data.known._catalogue import (
         KNOWN_DATASETS as KNOWN_DATASETS,
@@ -35,8 +35,16 @@ if TYPE_CHECKING:
     from verydeep.data.own._table import Table as Table
     from verydeep.data.own._table_files import iterate_tables as iterate_tables, read_table as read_table
     from verydeep.data.own._table_options import TableOptions as TableOptions
-    from verydeep.data.prepare._columns import TablePreparation as TablePreparation
+    from verydeep.data.own._written import MISSING as MISSING
+    from verydeep.data.prepare._columns import (
+        PERIODS as PERIODS,
+        CategoryColumn as CategoryColumn,
+        DateColumn as DateColumn,
+        NumberColumn as NumberColumn,
+        TablePreparation as TablePreparation,
+    )
     from verydeep.data.prepare._inputs import Inputs
+    from verydeep.data.prepare._new_samples import NewSamples as NewSamples, Rows as Rows, iterate_new as iterate_new
     from verydeep.data.prepare._preprocess import (
         ArrayPreparation as ArrayPreparation,
         global_contrast_normalise as global_contrast_normalise,

@@ -92,6 +92,15 @@ def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, roo
     return _own_split(inputs, splits[split], source)
 
 
+def raw_samples(config: DataConfig, count: int, root: str | Path | None = None) -> Tensor | Table:
+    """The first samples of the test split, or of data without splits, as they were read."""
+    if config.source in KNOWN_NAMES:
+        return load_raw(config.source, root).test.x[:count]
+    splits = read_own(config)
+    x = splits.get("test", splits["train"]).x
+    return x[torch.arange(min(count, len(x)))] if isinstance(x, Table) else x[:count]
+
+
 def _config(source: object, memory: InMemory | None, options: dict[str, Any]) -> DataConfig:
     if isinstance(source, DataConfig):
         if options:

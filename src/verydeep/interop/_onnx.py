@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,6 +16,10 @@ from torch import Tensor
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.models import Network
+
+if TYPE_CHECKING:
+    from verydeep.data import Rows
+    from verydeep.training import Run
 
 TOLERANCE = 1e-5
 _NEEDED = ("onnx", "onnxruntime", "onnxscript")
@@ -28,7 +32,8 @@ class OnnxCheck:
     Attributes:
         samples: The number of samples compared.
         batches: The batch sizes they were compared in.
-        difference: Largest difference of any logit, divided by the largest logit if that is above 1.
+        difference: Largest difference of any logit, divided by the largest logit if that is above 1; of a predictor, of
+            any probability, or of any value in standard deviations of its target.
         size: Size of the file in bytes.
 
     Example:
@@ -69,11 +74,9 @@ def export_onnx(model: Network, x: Tensor, path: str | Path, metadata: Mapping[s
         >>> check.samples, check.batches
         (10, (1, 7, 10))
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise UserError(f"ONNX export needs {', '.join(missing)}; install with: pip install 'verydeep[onnx]'")
+    require_onnx()
     model = model.cpu().eval()
-    data = _onnx_bytes(model, metadata or {})
+    data = onnx_bytes(model, metadata or {})
     sizes = tuple(sorted({1, min(len(x), 7), len(x)}))
     difference = max(_difference(model, data, x, size) for size in sizes)
     if not difference <= TOLERANCE:
@@ -84,7 +87,51 @@ def export_onnx(model: Network, x: Tensor, path: str | Path, metadata: Mapping[s
     return OnnxCheck(len(x), sizes, difference, len(data))
 
 
-def _onnx_bytes(model: Network, metadata: Mapping[str, str]) -> bytes:
+def export_predictor(run: "Run", rows: "Rows", path: str | Path) -> OnnxCheck:
+    """Write a run as an ONNX file that takes raw samples and answers like `run.predict`.
+
+    A table has one input per column, `(batch,)`: float64 for numbers, with NaN where a value is missing, and text for
+    categories, with an empty string where it is missing; a percentage is the number before the %, a date the number of
+    days since 1970-01-01. Images are the input `pixels`, uint8; other arrays the input `x`. Classification has the
+    outputs `label` (text) and `probabilities`, several labels `labels` (0 or 1) and `probabilities`, and regression
+    `values`, float64, in their original units. Needs the extra `verydeep[onnx]`.
+
+    Args:
+        run: The run.
+        rows: Samples to compare on, as `Run.predict` takes them; the first 100 are used.
+        path: The file; an existing file is kept if the export or the comparison fails.
+
+    Returns:
+        How the exported predictions compare with those of the run.
+
+    Raises:
+        UserError: A package is missing, or the predictions differ by more than 1e-5.
+
+    Example:
+        >>> import numpy as np
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.interop import export_predictor
+        >>> from verydeep.training import ModelConfig, TrainConfig, train
+        >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=1)
+        >>> run = train(config, "runs/digits-onnx", progress=False)
+        >>> export_predictor(run, np.zeros((10, 8, 8), dtype=np.uint8), "digits.onnx").samples
+        10
+    """
+    require_onnx()
+    from verydeep.interop._onnx_predictor import write_predictor
+
+    return write_predictor(run, rows, Path(path))
+
+
+def require_onnx() -> None:
+    """Raise if a package is missing."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise UserError(f"ONNX export needs {', '.join(missing)}; install with: pip install 'verydeep[onnx]'")
+
+
+def onnx_bytes(model: Network, metadata: Mapping[str, str]) -> bytes:
+    """A network as an ONNX file with the input `x` and the output `logits`."""
     example = torch.zeros(2, *model.input_shape)
     batch: Any = ({0: torch.export.Dim("batch")},)
     with _without_warnings(), TemporaryDirectory() as folder:

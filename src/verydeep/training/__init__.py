@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         in_notebook as in_notebook,
         render_text as render_text,
     )
+    from verydeep.training._predict import Predictions as Predictions, Predictor as Predictor
     from verydeep.training._progress import (
         ProgressBar as ProgressBar,
         ProgressLines as ProgressLines,

@@ -7,6 +7,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -34,7 +35,7 @@ def iterate_csv(source: Path | BinaryIO, options: TableOptions, rows: int | None
     """
     path = source if isinstance(source, Path) else "standard input"
     if isinstance(source, Path) and source.suffix.lower() == ".tsv" and options.delimiter == ",":
-        options = TableOptions("\t", options.decimal, options.encoding, options.text, options.skip)
+        options = replace(options, delimiter="\t")
     with _Records(source, path, options) as records:
         names = _header(records, options)
         done = 0

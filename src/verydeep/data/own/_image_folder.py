@@ -39,7 +39,7 @@ def read_image_folder(folder: Path, size: int | None, channels: int | None) -> d
     _check_same_size(paths, shapes)
     shape = (channels or max(shapes)[0], *shapes[0][1:])
     in_memory = len(paths) * prod(shape) * torch.float32.itemsize <= IN_MEMORY
-    read = partial(_read_as, size=size, channels=shape[0])
+    read = partial(read_image_as, size=size, channels=shape[0])
     decoder = Decoder(paths, shape, read, keep=0 if in_memory else KEPT)
     splits, first = {}, 0
     for split, inside in files.items():
@@ -62,7 +62,8 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> np.ndar
         return _decode(path, size)
 
 
-def _read_as(path: Path, size: int | None, channels: int) -> np.ndarray:
+def read_image_as(path: Path, size: int | tuple[int, int] | None, channels: int) -> np.ndarray:
+    """Read one image like `read_image`, with this number of channels; threads may call it, with warnings silenced."""
     return with_channels(_decode(path, size), channels)
 
 

@@ -30,10 +30,10 @@ def iterate_parquet(path: Path, options: TableOptions, rows: int | None = None) 
             kept = [name for name in names if name not in options.skip]
             start = 1
             for batch in file.iter_batches(min(rows or _ROWS, _ROWS), columns=kept):
-                yield _table(path, batch, kept, start)
+                yield _table(path, batch, kept, options, start)
                 start += batch.num_rows
             if start == 1:
-                yield _table(path, file.schema_arrow.empty_table(), kept, start)
+                yield _table(path, file.schema_arrow.empty_table(), kept, options, start)
     except UserError:
         raise
     except Exception as error:  # a broken file makes pyarrow raise many kinds of exceptions
@@ -50,9 +50,19 @@ def _names(path: Path, schema: Any) -> list[str]:  # noqa: ANN401 - pyarrow has 
     return names
 
 
-def _table(path: Path, batch: Any, names: list[str], start: int) -> Table:  # noqa: ANN401
-    columns = {name: from_arrow(batch.column(name), f"{path}: column {name!r}") for name in names}
+def _table(path: Path, batch: Any, names: list[str], options: TableOptions, start: int) -> Table:  # noqa: ANN401
+    columns = {
+        name: from_arrow(_as_written(batch.column(name), name, options), f"{path}: column {name!r}") for name in names
+    }
     return Table(path, columns, np.arange(start, start + batch.num_rows))
+
+
+def _as_written(column: Any, name: str, options: TableOptions) -> Any:  # noqa: ANN401
+    """Whole numbers as text if they are to be kept as written: in float64, large ones lose digits."""
+    import pyarrow as pa
+
+    wanted = options.all_text or name in options.text
+    return column.cast(pa.string()) if wanted and pa.types.is_integer(column.type) else column
 
 
 def from_arrow(column: Any, where: str) -> Column | UserError:  # noqa: ANN401

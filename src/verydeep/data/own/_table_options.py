@@ -23,6 +23,7 @@ class TableOptions:
         encoding: The encoding of CSV files; a byte order mark is skipped.
         text: Columns to keep as they are written, also if all cells are numbers: 01 and 1 are different categories.
         skip: Columns to leave out.
+        all_text: Keep all columns as they are written.
     """
 
     delimiter: str = ","
@@ -30,6 +31,7 @@ class TableOptions:
     encoding: str = "utf-8"
     text: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
+    all_text: bool = False
 
     @classmethod
     def of(cls, config: DataConfig, text: Collection[str] = ()) -> "TableOptions":
@@ -39,7 +41,7 @@ class TableOptions:
 
     def keeps_text(self, name: str) -> bool:
         """Whether a column stays as it is written."""
-        return name in self.text or name.lower() in USUAL_TARGETS
+        return self.all_text or name in self.text or name.lower() in USUAL_TARGETS
 
 
 DEFAULT = TableOptions()

@@ -1,19 +1,15 @@
 """What a trained network expects of its input: stored with a run, and used to read new data for it."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from verydeep.data._dataset import Dataset
 from verydeep.data._task import Task
-from verydeep.data.own._array_files import read_npz_samples
-from verydeep.data.own._image_folder import read_image, with_channels
-from verydeep.data.own._table_files import read_table
 from verydeep.data.own._table_options import TableOptions
 from verydeep.data.prepare._columns import TablePreparation
+from verydeep.data.prepare._new_samples import Rows, iterate_new
 from verydeep.data.prepare._preprocess import ArrayPreparation
 from verydeep.errors import UserError
 
@@ -55,25 +51,16 @@ class Inputs:
             raise UserError(f"dataset '{dataset.name}' was not prepared by load_dataset")
         return cls(dataset.classes, dataset.preparation, dataset.task)
 
-    def read(
-        self, path: str | os.PathLike[str], delimiter: str = ",", decimal: str = ".", encoding: str = "utf-8"
-    ) -> Tensor:
-        """Read new samples from a table, an `.npz` file with `x`, or one image, ready for the network."""
-        file = Path(path)
-        if not file.is_file():
-            raise UserError(f"{file}: no such file")
-        if isinstance(self.preparation, TablePreparation):
-            return self.preparation(
-                read_table(file, TableOptions(delimiter, decimal, encoding, self.preparation.text_columns))
-            )
-        if file.suffix.lower() == ".npz":
-            return self.preparation(read_npz_samples(file))
-        return self.preparation(self._image(file))
+    def read(self, rows: Rows, delimiter: str = ",", decimal: str = ".", encoding: str = "utf-8") -> Tensor:
+        """Read new samples, ready for the network.
 
-    def _image(self, path: Path) -> Tensor:
-        assert isinstance(self.preparation, ArrayPreparation)
-        if len(self.preparation.shape) != 3:
-            raise UserError(f"{path}: the network was trained on {self.preparation.shape} numbers, not on images")
-        channels, height, width = self.preparation.shape
-        image = with_channels(read_image(path, (height, width)), channels)
-        return torch.from_numpy(image.copy())[None]
+        Args:
+            rows: A path (a table, an `.npz` file with `x`, an image or a folder of images), a DataFrame of pandas or
+                polars, a list of dictionaries, or an array.
+            delimiter: The column separator of CSV files.
+            decimal: The decimal point of numbers in CSV files.
+            encoding: The encoding of CSV files.
+        """
+        text = self.preparation.text_columns if isinstance(self.preparation, TablePreparation) else frozenset[str]()
+        options = TableOptions(delimiter, decimal, encoding, text)
+        return torch.cat([part.x for part in iterate_new(rows, self.preparation, options)])

@@ -29,10 +29,11 @@ from verydeep.training.run._metrics import EpochMetrics, RunSummary, Selection, 
 from verydeep.words import LOWER_IS_BETTER
 
 if TYPE_CHECKING:  # a run's folder is listed without torch
+    import numpy as np
     from matplotlib.figure import Figure
     from torch import nn
 
-    from verydeep.data import Dataset
+    from verydeep.data import Dataset, Rows, Task
     from verydeep.models import Network
 
 FORMAT = 1
@@ -182,6 +183,15 @@ class Run:
         return str(self.metadata.get("measure") or "accuracy")
 
     @property
+    def task(self) -> Task:
+        """What its network predicts; output i belongs to `task.names[i]`."""
+        from verydeep.data import Task
+        from verydeep.training.run._run_data import RunData
+
+        data = RunData.load(self)
+        return data.task or Task("classification", data.classes, target=self.config.data.target)  # of earlier versions
+
+    @property
     def summary(self) -> RunSummary | None:
         """How the run ended; None while it has not finished."""
         file = self.path / "summary.json"
@@ -212,6 +222,43 @@ class Run:
         from verydeep.models import from_pretrained
 
         return from_pretrained(self.path)
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """Predict for new samples, which are prepared as the training data was.
+
+        Args:
+            rows: A path (a CSV or Parquet file, an `.npz` file with `x`, an image or a folder of images), a list of
+                paths of images, a DataFrame of pandas or polars, a list of dictionaries, or an array. The columns of a
+                table are matched by name; the target need not be there.
+
+        Returns:
+            The names of the classes, `(n,)`; numbers in their original units, `(n,)` or, for several targets,
+            `(n, targets)`; or labels 0 and 1, `(n, labels)`.
+
+        Example:
+            >>> from verydeep.data import DataConfig
+            >>> from verydeep.training import ModelConfig, TrainConfig, train
+            >>> lines = [f"{i % 7},{'red' if i % 2 else 'blue'},{i % 2}" for i in range(60)]
+            >>> _ = open("dots.csv", "w").write("size,colour,label" + chr(10) + chr(10).join(lines))
+            >>> config = TrainConfig(DataConfig("dots.csv"), ModelConfig(depth=3, width=8), epochs=20)
+            >>> run = train(config, "runs/dots", progress=False)
+            >>> rows = [{"size": 3, "colour": "red"}, {"size": 5, "colour": None}]
+            >>> run.predict(rows).shape, run.predict_proba(rows).shape
+            ((2,), (2, 2))
+        """
+        from verydeep.training._predict import predict
+
+        return predict(self, rows)
+
+    def predict_proba(self, rows: Rows) -> np.ndarray:
+        """The probability of each class or label, `(n, classes)`, in the order of `task.names`.
+
+        Args:
+            rows: New samples, as for `predict`.
+        """
+        from verydeep.training._predict import predict_proba
+
+        return predict_proba(self, rows)
 
     def append(self, metrics: EpochMetrics) -> None:
         """Add an epoch to metrics.jsonl."""
