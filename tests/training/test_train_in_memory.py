@@ -71,5 +71,5 @@ def test_patience_stops_it_and_zero_does_not(digits: Dataset) -> None:
 
 
 def test_divergence_in_the_first_epoch_is_an_error(digits: Dataset) -> None:
-    with pytest.raises(UserError, match="choose a lower learning rate than 1e\\+20"):
+    with pytest.raises(UserError, match="use a lower learning rate than 1e\\+20"):
         train_in_memory(replace(CONFIG, optim=OptimConfig(lr=1e20)), digits)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         scale as scale,
     )
     from verydeep.data.prepare._split import UnpreparedSplit as UnpreparedSplit, add_splits as add_splits
+    from verydeep.data.prepare._targets import ready_targets as ready_targets
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

@@ -71,8 +71,6 @@ def train_in_memory(
         finally:
             trainer.progress.close()
         if run.weights is None:
-            raise UserError(
-                f"training diverged in its first epoch; choose a lower learning rate than {config.optim.lr}"
-            )
+            raise UserError(f"training diverged in its first epoch; use a lower learning rate than {config.optim.lr}")
         model.load_state_dict(run.weights)
         return TrainedNetwork(model.cpu().eval(), config, tuple(run.metrics), status, run.state)
