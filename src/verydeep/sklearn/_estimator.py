@@ -21,7 +21,8 @@ from torch import Tensor
 from verydeep import analysis
 from verydeep.config import from_dict, to_dict
 from verydeep.cpu import cpu_settings
-from verydeep.data import Dataset, Inputs, Split, Task, UnpreparedSplit, add_splits, ready_targets
+from verydeep.data import Dataset, Inputs, Split, TablePreparation, Task, UnpreparedSplit, add_splits, ready_targets
+from verydeep.errors import UserError
 from verydeep.models import MLP, MLPConfig, build, separate
 from verydeep.objectives import Metric, Objective, find_metric
 from verydeep.sklearn._samples import Preparation, Samples, check_samples, fit_samples, prepare_samples
@@ -149,7 +150,9 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         whole = UnpreparedSplit(rows, y[rows])
         splits = add_splits({"train": whole, "test": UnpreparedSplit(rows[:0], y[:0])}, config.data)
         chosen = {name: split.x for name, split in splits.items() if isinstance(split.x, Tensor)}
-        preparation = fit_samples(samples[chosen["train"]], self._categorical())
+        if self.patience and "valid" not in chosen:
+            raise UserError("patience needs validation samples; set validation_fraction, for example to 0.1")
+        preparation = self._fit_preparation(samples[chosen["train"]])
         task = self._task(y[chosen["train"]])
         parts = {
             name: self._make_split(samples[part], y[part], preparation, task) if len(part) else None
@@ -168,7 +171,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         """Train one more epoch on these samples; otherwise like `_fit`, but weights are used as they are."""
         first = not hasattr(self, "network_")
         if first:
-            preparation = fit_samples(samples, self._categorical())
+            preparation = self._fit_preparation(samples)
             task = self._task(y)
         else:
             preparation, task = self.inputs_.preparation, self.inputs_.task
@@ -229,8 +232,11 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     def _make_split(self, samples: Samples, y: Tensor, preparation: Preparation, task: Task) -> Split:
         return Split(prepare_samples(preparation, samples), ready_targets(task, y), task=task)
 
-    def _categorical(self) -> tuple[str, ...]:
-        return () if self.categorical is None else tuple(self.categorical)
+    def _fit_preparation(self, samples: Samples) -> Preparation:
+        preparation = fit_samples(samples, () if self.categorical is None else tuple(self.categorical))
+        if self.verbose and isinstance(preparation, TablePreparation):
+            print("\n".join(preparation.describe()))
+        return preparation
 
     def _config(self) -> TrainConfig:
         """The settings that were given; the others are chosen for the data."""

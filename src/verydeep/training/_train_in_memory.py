@@ -70,7 +70,8 @@ def train_in_memory(
             status = trainer.fit(Interrupt())
         finally:
             trainer.progress.close()
-        if run.weights is None:
+        if run.weights is not None:
+            model.load_state_dict(run.weights)
+        elif status == "diverged":
             raise UserError(f"training diverged in its first epoch; use a lower learning rate than {config.optim.lr}")
-        model.load_state_dict(run.weights)
         return TrainedNetwork(model.cpu().eval(), config, tuple(run.metrics), status, run.state)
