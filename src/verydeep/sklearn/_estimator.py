@@ -84,7 +84,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
             >>> len(model.lesions(X, y).layers)  # all but the input layer
             4
         """
-        return analysis.lesion_study(self.network_, self._split(X, y))
+        split = self._split(X, y)
+        return analysis.lesion_study(self.network_, split)
 
     def prune(self, X: Any, y: Any, tolerance: float = 0.001) -> Self:  # noqa: ANN401, N803
         """Make a smaller estimator without the layers that are idle on some samples.
@@ -109,7 +110,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
             >>> smaller.depth <= model.depth and smaller.score(X, y) >= model.score(X, y) - 0.01
             True
         """
-        greedy = analysis.greedy_lesions(self.network_, self._split(X, y))
+        split = self._split(X, y)
+        greedy = analysis.greedy_lesions(self.network_, split)
         network = analysis.prune(self.network_, analysis.depth_usage(greedy, tolerance))
         depth = network.config.depth
         pruned: Self = clone(self).set_params(depth=depth)
