@@ -176,7 +176,7 @@ def test_training_stops_early() -> None:
 
 def test_the_best_weights_on_validation_samples_are_kept() -> None:
     x, y = IRIS
-    model = clone(CLASSIFIER).set_params(epochs=40, lr=0.5).fit(x, y)
+    model = clone(CLASSIFIER).set_params(epochs=40, lr=0.5, schedule="constant").fit(x, y)
     best = int(np.argmin(model.validation_loss_curve_)) + 1
     assert best < model.n_iter_
     shorter = clone(CLASSIFIER).set_params(epochs=best, lr=0.5, schedule="constant").fit(x, y)

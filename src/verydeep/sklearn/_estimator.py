@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load, save
 from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped]
 from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
@@ -40,7 +39,7 @@ from verydeep.training import (
 if TYPE_CHECKING:
     from verydeep.analysis import LesionStudy
 
-_BATCH = 256  # samples that are predicted together
+_BATCH = 1000  # samples that are predicted together
 _lock = threading.Lock()  # training seeds torch's generator and sets how the processor rounds, for the whole process
 
 
@@ -133,11 +132,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     def _outputs(self, X: Any) -> Tensor:  # noqa: ANN401, N803
         """What the network returns for samples, float64."""
         samples = self._samples(X)
-        # Batches are filled up, because products of matrices are rounded differently for each number of rows. So the
-        # prediction for a sample does not depend on which others are predicted with it.
-        filled = F.pad(samples, (0, 0, 0, -len(samples) % _BATCH))
         with cpu_settings(), torch.inference_mode():
-            return torch.cat([self.network_(batch) for batch in filled.split(_BATCH)])[: len(samples)].double()
+            return torch.cat([self.network_(batch) for batch in samples.split(_BATCH)]).double()
 
     def _fit(self, samples: Samples, y: Tensor, weight: np.ndarray | None) -> Self:
         """Train a new network.
@@ -180,7 +176,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         dataset = _dataset(self._make_split(samples, y, preparation, task), None, preparation, task)
         done = 0 if first else self.n_iter_
         config = self._config() if first else self._completed
-        config = replace(config, epochs=done + 1, schedule=ScheduleConfig(), patience=0)
+        config = replace(config, epochs=done + 1, schedule=ScheduleConfig("constant"), patience=0)
         weights = None if weight is None else {"train": torch.from_numpy(weight)}
         if first:
             return self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [])
