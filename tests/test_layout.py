@@ -25,7 +25,7 @@ FLOORS: list[set[str]] = [
     {"studies"},
     {"search"},
     {"report"},
-    {"interop"},
+    {"interop", "sklearn"},
     {"bench"},
     {"paper"},
     {"cli"},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # so that type checkers see `verydeep.nn.HighwayLinear`
         paper,
         report,
         search,
+        sklearn,
         studies,
         training,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "paper",
     "report",
     "search",
+    "sklearn",
     "studies",
     "training",
 ]

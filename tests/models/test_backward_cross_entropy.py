@@ -187,3 +187,23 @@ def test_backward_of_any_loss_is_that_of_autograd(loss_of: Callable[[Tensor], Te
     total.backward(total.new_tensor(scale))
     found = [p.grad for p in model.parameters()]
     assert_same((loss, outputs, found), (total.detach(), expected.detach(), [p.grad for p in other.parameters()]))
+
+
+@pytest.mark.parametrize("inputs", [1, 7, 16, 33])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_kernels_take_any_number_of_inputs(inputs: int, activation: str, calls: list[int]) -> None:
+    x, y, scale = torch.randn(50, inputs), torch.randint(0, 10, (50,)), 1 / 50
+    model = create_model("highway-mlp", depth=4, width=9, input_shape=(inputs,), activation=activation)
+    assert isinstance(model, MLP)
+    twin, reference = copy.deepcopy(model), copy.deepcopy(model)
+    reference.stack.backend = "reference"
+    found = by_descent(model, x, y, scale)
+    assert_same(found, by_autograd(twin, x, y, scale))
+    assert calls == [0]
+    expected = by_autograd(reference, x, y, scale)
+    for a, b in zip([*found[:2], *found[2]], [*expected[:2], *expected[2]], strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert model.input.weight.grad is not None
+    assert model.input.weight.grad.is_contiguous()
+    with torch.no_grad():
+        assert torch.equal(model(x).roll(11, 0), model(x.roll(11, 0)))  # wherever a sample is in the batch

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         find_files as find_files,
         locate_files as locate_files,
     )
+    from verydeep.data.own._in_memory import is_dataframe as is_dataframe, table_of as table_of
     from verydeep.data.own._progress import reading_progress as reading_progress
     from verydeep.data.own._table import Table as Table
     from verydeep.data.own._table_files import iterate_tables as iterate_tables, read_table as read_table
@@ -43,14 +44,18 @@ if TYPE_CHECKING:
         NumberColumn as NumberColumn,
         TablePreparation as TablePreparation,
     )
+    from verydeep.data.prepare._fit_columns import fit_table as fit_table
     from verydeep.data.prepare._inputs import Inputs
     from verydeep.data.prepare._new_samples import NewSamples as NewSamples, Rows as Rows, iterate_new as iterate_new
     from verydeep.data.prepare._preprocess import (
         ArrayPreparation as ArrayPreparation,
+        fit_arrays as fit_arrays,
         global_contrast_normalise as global_contrast_normalise,
         per_pixel_mean as per_pixel_mean,
         scale as scale,
     )
+    from verydeep.data.prepare._split import UnpreparedSplit as UnpreparedSplit, add_splits as add_splits
+    from verydeep.data.prepare._targets import ready_targets as ready_targets
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

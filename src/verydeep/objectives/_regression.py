@@ -50,6 +50,10 @@ class Regression(Objective):
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return _LOSSES[self.kind](outputs.float(), y, reduction="sum") / self.targets
 
+    def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample."""
+        return _LOSSES[self.kind](outputs.float(), y, reduction="none").mean(1)
+
     def answer(self, outputs: Tensor) -> Tensor:
         return outputs
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         in_notebook as in_notebook,
         render_text as render_text,
     )
+    from verydeep.training._objective import make_objective as make_objective
     from verydeep.training._predict import Predictions as Predictions, Predictor as Predictor
     from verydeep.training._progress import (
         ProgressBar as ProgressBar,
@@ -57,12 +58,17 @@ if TYPE_CHECKING:
     from verydeep.training._tensorboard import TensorBoard
     from verydeep.training._torchrun import world_size as world_size
     from verydeep.training._train import Interrupted, make_model as make_model, resume, train
+    from verydeep.training._train_in_memory import (
+        TrainedNetwork as TrainedNetwork,
+        train_in_memory as train_in_memory,
+    )
     from verydeep.training.run._checkpoint import Position as Position
     from verydeep.training.run._compare import ComparedRun, RunComparison, compare_runs
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
     from verydeep.training.run._display import DAMAGE as DAMAGE, describe_run as describe_run, draw as draw
     from verydeep.training.run._environment import child_environment as child_environment, environment as environment
     from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
+    from verydeep.training.run._memory_run import TrainingState as TrainingState
     from verydeep.training.run._metrics import (
         EpochMetrics,
         RunSummary,

@@ -122,7 +122,7 @@ def train(
     own = OwnMetrics(objective, tuple(metrics))
     given_config = config
     config = replace(config, data=hold_out_validation(config.data)) if dataset is None else config
-    with _private_settings(config.threads, group.device):
+    with private_settings(config.threads, group.device):
         if resume and path is not None:
             run = Run(Path(path), config)
             found = _look_for(run, user_supplied, group)
@@ -216,7 +216,7 @@ def resume(
             raise UserError(f"{run.path} was trained with {what} given in Python: call resume(path, {name}=...)")
     group = ProcessGroup.join(device or run.config.device)
     change = None if epochs is None else _NewTotal(before, ended=summary is not None)
-    with _private_settings(threads or run.config.threads, group.device):
+    with private_settings(threads or run.config.threads, group.device):
         return _resume(run, model, dataset, group, root, progress, OwnMetrics(objective, tuple(metrics)), change)
 
 
@@ -272,7 +272,7 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
 
 
 @contextmanager
-def _private_settings(threads: int | None, device: torch.device) -> Iterator[None]:
+def private_settings(threads: int | None, device: torch.device) -> Iterator[None]:
     """Settings of the process that hold inside this block only."""
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)

@@ -50,14 +50,15 @@ class InMemory:
 
 def in_memory(source: object) -> InMemory | None:
     """Recognise data in memory; None for anything else, such as a path."""
-    if _is_dataframe(source):
+    if is_dataframe(source):
         return InMemory(source, "table", "DataFrame")
     if isinstance(source, tuple | list) and len(source) == 2 and not any(isinstance(part, str) for part in source):
         return InMemory(source, "array", "arrays")
     return None
 
 
-def _is_dataframe(source: object) -> bool:
+def is_dataframe(source: object) -> bool:
+    """Whether this is a DataFrame of pandas or polars."""
     return all(hasattr(source, name) for name in ("columns", "dtypes", "__getitem__", "__len__"))
 
 
@@ -113,7 +114,7 @@ def _is_missing(cell: object) -> bool:
 
 
 def _split_of(x: Any, y: Any) -> RawSplit:  # noqa: ANN401
-    if _is_dataframe(x):
+    if is_dataframe(x):
         raise UserError("x is a DataFrame; give one DataFrame that also holds the target, and target='...'")
     samples = as_samples(_array(x), "x")
     labels = _array(y)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
@@ -165,6 +166,7 @@ def run_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> 
         activation: "tanh" or "relu", also that of the input layer.
         parameters: Weight and bias of the stack, then of the input layer, then of the classifier.
     """
+    x, parameters = _fill_registers(x, parameters)
     if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
         return _MLPFunction.apply(x, layers, activation, *parameters)  # type: ignore[no-any-return,no-untyped-call]
     return _mlp(layers, activation, 0, parameters).forward(x)[0]
@@ -189,10 +191,26 @@ def backward_mlp(
         activation: As for `run_mlp`.
         parameters: As for `run_mlp`.
     """
+    inputs = x.shape[1]
+    x, parameters = _fill_registers(x, parameters)
     mlp = _mlp(layers, activation, 1, parameters)
     outputs, kept = mlp.forward(x)
     loss, d_outputs = gradient(outputs)
-    return loss, outputs, mlp.backward(d_outputs, kept, torch.get_num_threads(), x)
+    gradients = mlp.backward(d_outputs, kept, torch.get_num_threads(), x)
+    if x.shape[1] > inputs:
+        gradients = (*gradients[:2], gradients[2][:, :inputs].contiguous(), *gradients[3:])
+    return loss, outputs, gradients
+
+
+def _fill_registers(x: Tensor, parameters: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Samples and parameters of a network with zeros for further inputs, until these fill registers."""
+    from verydeep.kernels.ir._processor import LANES
+
+    missing = -x.shape[1] % LANES
+    if not missing:
+        return x, parameters
+    weight, bias, input_weight, *others = parameters
+    return F.pad(x, (0, missing)), (weight, bias, F.pad(input_weight, (0, missing)), *others)
 
 
 def cross_entropy_gradient(logits: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:

@@ -65,7 +65,6 @@ def can_run_mlp(
         and x.dim() == 2
         and x.shape[1] == input.in_features
         and input.out_features == classifier.in_features == weight.shape[-1]
-        and input.in_features % _lanes() == 0
         and not x.requires_grad
         and not has_hooks(input, stack, classifier)
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -31,10 +32,12 @@ from verydeep.words import LOWER_IS_BETTER
 if TYPE_CHECKING:  # a run's folder is listed without torch
     import numpy as np
     from matplotlib.figure import Figure
-    from torch import nn
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
 
     from verydeep.data import Dataset, Rows, Task
     from verydeep.models import Network
+    from verydeep.training.run._checkpoint import Position
 
 FORMAT = 1
 
@@ -263,6 +266,32 @@ class Run:
     def append(self, metrics: EpochMetrics) -> None:
         """Add an epoch to metrics.jsonl."""
         self._append("metrics.jsonl", json.dumps(metrics.to_dict()) + "\n")
+
+    def load_checkpoint(
+        self, model: nn.Module, optimiser: Optimizer, extra_tensors: Mapping[str, Tensor]
+    ) -> tuple[Position, dict[Path, str]]:
+        """Restore the newest intact checkpoint.
+
+        Returns:
+            Its position, and what is wrong with each newer one.
+        """
+        from verydeep.training.run._checkpoint import load_checkpoint
+
+        return load_checkpoint(self.path / "checkpoint", model, optimiser, extra_tensors)
+
+    def save_checkpoint(
+        self, model: nn.Module, optimiser: Optimizer, position: Position, extra_tensors: Mapping[str, Tensor]
+    ) -> None:
+        """Write a checkpoint."""
+        from verydeep.training.run._checkpoint import save_checkpoint
+
+        save_checkpoint(self.path / "checkpoint", model, optimiser, position, extra_tensors)
+
+    def save_weights(self, model: nn.Module) -> None:
+        """Write the weights that `model` returns later."""
+        from verydeep.models import save_weights
+
+        save_weights(model, self.path / "model.safetensors")
 
     def truncate_metrics(self, epochs: int) -> None:
         """Drop the metrics of epochs that will be trained again, because the checkpoint is older."""

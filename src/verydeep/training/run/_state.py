@@ -6,9 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from verydeep.models import save_weights
 from verydeep.training._config import TrainConfig
-from verydeep.training.run._checkpoint import load_checkpoint, save_checkpoint
 from verydeep.training.run._metrics import EpochMetrics, Selection
 from verydeep.training.run._run import Run
 from verydeep.training.step._average import WeightAverage, averaged_weights
@@ -41,7 +39,7 @@ class RunState:
         self._selection = selection
         self._run, self._model, self._optimiser, self._average, self._group = run, model, optimiser, average, group
         self._extra_tensors = loss.tensors | ({} if average is None else average.tensors)
-        self.position, self.problems = load_checkpoint(run.path / "checkpoint", model, optimiser, self._extra_tensors)
+        self.position, self.problems = run.load_checkpoint(model, optimiser, self._extra_tensors)
         # Only one process starts from the sums of the checkpoint, because all processes are added up later.
         self.totals = torch.zeros(loss.objective.size, dtype=torch.float64, device=group.device)
         if group.rank == 0 and self.position.sums:
@@ -77,7 +75,7 @@ class RunState:
             self._run.append(metrics)
             if best or not (has_validation or position.diverged):
                 with averaged_weights(self._average):
-                    save_weights(self._model, self._run.path / "model.safetensors")
+                    self._run.save_weights(self._model)
         self.save()
 
     def save_if_due(self) -> None:
@@ -92,8 +90,7 @@ class RunState:
         self.position.sums = tuple(self.sum_totals().tolist()) if self.position.batch else ()
         self.count_seconds()
         if self._group.rank == 0:
-            folder = self._run.path / "checkpoint"
-            save_checkpoint(folder, self._model, self._optimiser, self.position, self._extra_tensors)
+            self._run.save_checkpoint(self._model, self._optimiser, self.position, self._extra_tensors)
         self._saved = time.perf_counter()
 
     def sum_totals(self) -> Tensor:

@@ -45,7 +45,7 @@ class ProcessGroup:
     @classmethod
     def join(cls, device: str) -> "ProcessGroup":
         """Connect to the other processes if torchrun started any; otherwise the group has one process."""
-        chosen = _find_device(device, local_rank())
+        chosen = find_device(device, local_rank())
         if not (distributed.is_available() and distributed.is_initialized()):
             if world_size() == 1:
                 return cls(0, 1, chosen)
@@ -225,7 +225,7 @@ class FlatGradients:
         return (sync or self.flat.device.type == "cpu") and bool(self.flat[-1] > 0)
 
 
-def _find_device(name: str, local_rank: int) -> torch.device:
+def find_device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
