@@ -49,7 +49,7 @@ def test_targets_that_are_all_equal_score_like_in_scikit_learn() -> None:
 def test_a_blind_guess_has_a_score_of_nothing() -> None:
     _, y = numbers(200, 1, 0)
     y = (y - y.mean()) / y.std(correction=0)
-    totals = evaluate_batches(lambda x: torch.zeros_like(x), [(y, y)], Regression())
+    totals = evaluate_batches(torch.zeros_like, [(y, y)], Regression())
     assert totals.score == pytest.approx(0, abs=1e-6)
     assert totals.loss == pytest.approx(Regression().guess_loss(1), rel=1e-5)
     assert "R²" in repr(totals)
