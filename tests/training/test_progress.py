@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from verydeep.data import Dataset
-from verydeep.training import TrainConfig, TrainingProgress, resume, train
+from verydeep.training import ProgressLines, TrainConfig, TrainingProgress, resume, train
 from verydeep.training._progress import NotebookProgress, ProgressBar, choose_progress
 
 Configure = Callable[..., TrainConfig]
@@ -88,3 +88,14 @@ def test_ipython_in_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(choose_progress(True), NotebookProgress)
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)
     assert isinstance(choose_progress(True), ProgressBar)
+
+
+def test_many_short_epochs_get_a_line_for_some_of_them(
+    tiny: Dataset, configure: Configure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(configure(epochs=100, batch_size=200), tmp_path / "run", dataset=tiny, progress=ProgressLines())
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("epoch")]
+    numbers = [int(line.split()[1].split("/")[0]) for line in lines]
+    assert numbers[0] == 1
+    assert {*range(4, 101, 4)} <= set(numbers)
+    assert len(numbers) < 100

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from verydeep.training.run._run import Run
 
 _BAR = 20  # characters of the bar in a notebook
+_LINES, _SECONDS = 25, 5.0  # lines for short epochs, and how long an epoch must take to get its own
 _EPOCHS = 12  # how many of the last epochs a notebook shows
 
 
@@ -75,17 +76,32 @@ class TrainingProgress:
         """Called when training stops, for any reason."""
 
 
+class _Thinned:
+    """Which of many short epochs get a line: 25 of them, evenly spaced, and every one that took long."""
+
+    def __init__(self, epochs: int) -> None:
+        self.every, self.shown = max(1, math.ceil(epochs / _LINES)), -math.inf
+
+    def shows(self, metrics: EpochMetrics) -> bool:
+        now = time.monotonic()
+        if metrics.epoch % self.every and metrics.epoch != 1 and now - self.shown < _SECONDS:
+            return False
+        self.shown = now
+        return True
+
+
 class ProgressLines(TrainingProgress):
-    """A line per epoch, for logs."""
+    """A line per epoch, for logs; if there are many short ones, a line for some of them."""
 
     def summary(self, lines: list[str]) -> None:
         print("\n".join(lines), flush=True)
 
     def start(self, run: Run, position: Position, batches: int) -> None:
-        self.epochs = run.config.epochs
+        self.epochs, self.lines = run.config.epochs, _Thinned(run.config.epochs)
 
     def epoch(self, metrics: EpochMetrics) -> None:
-        print(describe(metrics, self.epochs), flush=True)
+        if self.lines.shows(metrics):
+            print(describe(metrics, self.epochs), flush=True)
 
     def note(self, message: str) -> None:
         print(message, flush=True)
@@ -132,7 +148,7 @@ class LiveProgress(TrainingProgress):
 
 
 class ProgressBar(LiveProgress):
-    """A live bar for the current epoch, and a line for each epoch before."""
+    """A live bar for the current epoch, and lines for the epochs before."""
 
     def summary(self, lines: list[str]) -> None:
         print("\n".join(lines), flush=True)
@@ -151,6 +167,7 @@ class ProgressBar(LiveProgress):
             auto_refresh=False,  # drawing takes milliseconds, which a separate thread would take from training
         )
         self.wide = self.progress.console.width >= 100
+        self.lines = _Thinned(self.epochs)
         self.task = self.progress.add_task(f"epoch {position.epoch + 1}/{self.epochs}", total=batches, text="")
         self.progress.start()
 
@@ -159,7 +176,8 @@ class ProgressBar(LiveProgress):
         self.progress.update(self.task, completed=position.batch, description=description, text=text, refresh=True)
 
     def epoch(self, metrics: EpochMetrics) -> None:
-        self.progress.console.print(describe(metrics, self.epochs), highlight=False, soft_wrap=True)
+        if self.lines.shows(metrics):
+            self.progress.console.print(describe(metrics, self.epochs), highlight=False, soft_wrap=True)
 
     def note(self, message: str) -> None:
         print(message, flush=True)
