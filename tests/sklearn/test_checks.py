@@ -6,8 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # type: igno
 
 from verydeep.sklearn import HighwayClassifier, HighwayRegressor
 
-SMALL = {"depth": 3, "width": 16, "epochs": 12, "batch_size": 16, "metric": "loss"}
-ESTIMATORS = [HighwayClassifier(lr=0.3, **SMALL), HighwayRegressor(lr=0.1, **SMALL)]  # type: ignore[arg-type]
+SMALL: dict[str, Any] = {"depth": 3, "width": 16, "epochs": 12, "batch_size": 16, "metric": "loss"}
+ESTIMATORS = [HighwayClassifier(lr=0.3, **SMALL), HighwayRegressor(lr=0.1, **SMALL)]
 
 
 def expected_failures(_estimator: object) -> dict[str, str]:

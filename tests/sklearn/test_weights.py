@@ -1,5 +1,7 @@
 """Weights of samples and classes. Training is random, so what weights mean is tested on averages over seeds."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification  # type: ignore[import-untyped]
@@ -8,8 +10,8 @@ from sklearn.metrics import balanced_accuracy_score  # type: ignore[import-untyp
 from verydeep.sklearn import HighwayClassifier, HighwayRegressor
 
 SEEDS = range(3)
-SETTINGS = {"depth": 3, "width": 8, "epochs": 40, "batch_size": 8, "optimiser": "adam", "lr": 0.02}
-FULL = {**SETTINGS, "validation_fraction": 0, "metric": "loss"}
+SETTINGS: dict[str, Any] = {"depth": 3, "width": 8, "epochs": 40, "batch_size": 8, "optimiser": "adam", "lr": 0.02}
+FULL: dict[str, Any] = {**SETTINGS, "validation_fraction": 0, "metric": "loss"}
 # Four groups of six samples that only their group distinguishes; two of the six have the target 1, with weight 4.
 X = np.repeat(np.eye(4), 6, axis=0)
 Y = np.tile([0, 0, 0, 0, 1, 1], 4)
@@ -22,7 +24,7 @@ def mean_answers(kind: type, x: np.ndarray, y: np.ndarray, weight: np.ndarray | 
     for seed in SEEDS:
         model = kind(**FULL, random_state=seed).fit(x, y, sample_weight=weight)
         answers.append(model.predict(np.eye(4)) if kind is HighwayRegressor else model.predict_proba(np.eye(4))[:, 1])
-    return np.mean(answers, axis=0)
+    return np.asarray(np.mean(answers, axis=0))
 
 
 @pytest.mark.slow
@@ -49,7 +51,7 @@ def test_the_scale_of_weights_does_not_matter() -> None:
 
 
 def test_validation_is_weighted_too() -> None:
-    settings = {**SETTINGS, "epochs": 3, "validation_fraction": 0.5, "random_state": 0}
+    settings: dict[str, Any] = {**SETTINGS, "epochs": 3, "validation_fraction": 0.5, "random_state": 0}
     plain = HighwayRegressor(**settings).fit(X, Y, np.ones(len(Y)))
     weighted = HighwayRegressor(**settings).fit(X, Y, np.where(Y == 1, 1e-6, 1.0))
     assert plain.validation_loss_curve_ is not None
@@ -59,7 +61,7 @@ def test_validation_is_weighted_too() -> None:
 
 def test_balancing_helps_the_rare_class() -> None:
     x, y = make_classification(600, 5, n_informative=3, weights=[0.95], class_sep=0.6, random_state=0)
-    settings = {"depth": 3, "width": 8, "epochs": 20, "batch_size": 32, "lr": 0.05, "random_state": 0}
+    settings: dict[str, Any] = {"depth": 3, "width": 8, "epochs": 20, "batch_size": 32, "lr": 0.05, "random_state": 0}
     scores = []
     for weight in (None, "balanced"):
         model = HighwayClassifier(**settings, class_weight=weight).fit(x[:400], y[:400])

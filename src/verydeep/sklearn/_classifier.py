@@ -214,8 +214,7 @@ class HighwayClassifier(ClassifierMixin, HighwayEstimator):  # type: ignore[misc
         return torch.from_numpy(np.searchsorted(self.classes_, targets))
 
     def _task(self, y: Tensor) -> Task:
-        kind = "classification" if y.dim() == 1 else "multilabel"
-        return Task(kind, tuple(map(str, self.classes_)))
+        return Task("classification" if y.dim() == 1 else "multilabel", tuple(map(str, self.classes_)))
 
     def _encode(self, y: Any, count: int) -> Tensor:  # noqa: ANN401
         check_is_fitted(self)

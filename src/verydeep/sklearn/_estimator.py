@@ -115,7 +115,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         depth = network.config.depth
         pruned: Self = clone(self).set_params(depth=depth)
         fitted = {name: value for name, value in vars(self).items() if name not in self.get_params(deep=False)}
-        vars(pruned).update(fitted, network_=network, _state=None)
+        pruned.__dict__.update(fitted, network_=network, _state=None)
         pruned._completed = replace(self._completed, model=replace(self._completed.model, depth=depth))
         return pruned
 

@@ -63,7 +63,7 @@ class RunState:
 
     def _is_out_of_patience(self, config: TrainConfig) -> bool:
         since = max(self.position.best_epoch, self.patience_from)
-        return bool(config.patience) and self.position.epoch - since >= config.patience
+        return config.patience not in (None, 0) and self.position.epoch - since >= config.patience
 
     def finish_epoch(self, metrics: EpochMetrics, has_validation: bool) -> None:
         """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
