@@ -23,6 +23,7 @@ from verydeep.data.prepare._columns import TablePreparation
 from verydeep.data.prepare._preprocess import ArrayPreparation
 from verydeep.errors import UserError, list_names
 
+_ROWS = 20_000  # of a part of a table
 _VALUES = 2**22  # of a part of an array, or of images
 
 Preparation = ArrayPreparation | TablePreparation
@@ -100,7 +101,8 @@ def _existing(path: Path) -> Path:
 
 def _tables(rows: Rows, preparation: TablePreparation, options: TableOptions) -> Iterator[Table]:
     if hasattr(rows, "read") or _is_path(rows):
-        return iterate_tables(rows if hasattr(rows, "read") else _table_file(Path(rows), preparation), options)
+        source = rows if hasattr(rows, "read") else _table_file(Path(rows), preparation)
+        return iterate_tables(source, options, _ROWS)
     if _are_dictionaries(rows):
         return iter([_table_of_dictionaries(rows)])
     if _is_table(rows):
