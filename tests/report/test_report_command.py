@@ -38,7 +38,18 @@ def reported(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 def test_a_run_nobody_looked_into_is_analysed_first(reported: tuple[Path, Path]) -> None:
     run, page = reported
     assert load_findings(run / "analysis").gates is not None
-    assert sections(page) == ["training", "predictions", "gates", "routing", "lesions", "depth", "flow", "layers", "made", "glossary"]
+    assert sections(page) == [
+        "training",
+        "predictions",
+        "gates",
+        "routing",
+        "lesions",
+        "depth",
+        "flow",
+        "layers",
+        "made",
+        "glossary",
+    ]
     assert re.search(r"For digits, this network needs (all|\d of) its 4 highway layers", page.read_text())
 
 
