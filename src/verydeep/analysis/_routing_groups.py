@@ -98,6 +98,8 @@ def _ranges(y: Tensor, task: Task | None, names: Sequence[str] | None) -> Groups
         column = values[:, number].numpy()
         inner = np.unique(np.quantile(column, np.linspace(0, 1, _RANGES + 1)[1:-1], method="higher"))
         inner = inner[inner > column.min()]  # no range without samples, if many targets are equal
+        if not len(inner):
+            inner = np.unique(column)[1:2]
         places = [int(np.flatnonzero(column == edge)[0]) for edge in inner]
         prefix = f"{targets[number]}: " if values.shape[1] > 1 and number < len(targets) else ""
         edges.append(inner)
