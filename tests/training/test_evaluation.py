@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from torch import nn
 
+from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from verydeep.data import Split, Task
 from verydeep.objectives import MultiLabel
 from verydeep.training import _bootstrap as bootstrap, evaluate_metrics
