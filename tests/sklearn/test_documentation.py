@@ -1,5 +1,6 @@
 """What the page about scikit-learn says can be done."""
 
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,12 @@ def test_the_examples_run(tmp_path: Path) -> None:
     assert len(EXAMPLES) == 4
     script = "\n".join(EXAMPLES)  # each imports what it uses; one process imports torch only once
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], check=True, cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", script],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},  # like all tests
     )
     accuracy = re.findall(r"^([\d.]+)% on test data", run.stdout, flags=re.M)
     assert float(accuracy[0]) > 85

@@ -161,6 +161,9 @@ def test_a_frame_trains_the_same_network_as_its_file(tmp_path: Path) -> None:
     expected = run.model.state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in model.network_.state_dict().items())
     assert [line.loss for line in run.metrics] == model.loss_curve_
+    rows = frame.drop(columns="code")
+    assert list(run.predict(rows)) == list(model.predict(rows))
+    np.testing.assert_allclose(run.predict_proba(rows), model.predict_proba(rows), atol=1e-6)
 
 
 def test_training_stops_early() -> None:

@@ -8,12 +8,13 @@ import torch
 
 from verydeep.data import DataConfig, Dataset, load_dataset
 from verydeep.errors import UserError
-from verydeep.training import ModelConfig, OptimConfig, TrainConfig, train, train_in_memory
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train, train_in_memory
 
 CONFIG = TrainConfig(
     DataConfig("digits", validation=0.2),
     ModelConfig("highway-mlp", depth=3, width=8),
     OptimConfig(lr=0.2),
+    ScheduleConfig("constant"),
     epochs=3,
     batch_size=100,
     metric="loss",
