@@ -1,6 +1,7 @@
 """Memory and time of `verydeep predict` and `verydeep train` for tables of millions of rows.
 
     python benchmarks/predict_memory.py                       five million rows
+    python benchmarks/predict_memory.py --only parquet        measures this again
     python benchmarks/predict_memory.py --rows 100000 --out FILE.json
 
 The table has an identifier, eight numbers (one with gaps), two categories (one with gaps) and two classes. A network is
@@ -11,7 +12,9 @@ the system can take back at any time, `anonymous_mb` (sampled ten times per seco
 """
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -29,6 +32,7 @@ from verydeep.processes import python_command
 
 ROOT = Path(__file__).parents[1]
 BLOCK = 250_000
+FORMS = ["csv", "parquet", "pipe", "train"]
 
 
 def table(rows: int, first: int) -> pa.Table:
@@ -100,39 +104,45 @@ def count_lines(path: Path) -> int:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
 
 
+def predict(folder: Path, form: str, name: str, rows: int) -> dict[str, Any]:
+    source, out = folder / (f"{name}.parquet" if form == "parquet" else f"{name}.csv"), folder / "out.csv"
+    new = "-" if form == "pipe" else str(source)
+    arguments = ["predict", str(folder / "run"), new, "-o", str(out), "--keep", "id", "--threads", "1"]
+    result = measure(*arguments, stdin=source if form == "pipe" else None)
+    assert count_lines(out) == rows + 1
+    return {"command": "predict", "form": form, "rows": rows, "file_mb": round(source.stat().st_size / 1e6)} | result
+
+
+def train(folder: Path, name: str, rows: int, *settings: str) -> dict[str, Any]:
+    source = folder / f"{name}.csv"
+    network = ["--target", "label", "--ignore", "id", "--depth", "10", "--width", "32", "--threads", "1", "--quiet"]
+    result = measure("train", str(source), *network, "--folder", str(folder / "run"), *settings)
+    return {"command": "train", "form": "csv", "rows": rows, "file_mb": round(source.stat().st_size / 1e6)} | result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--only", nargs="*", choices=FORMS, default=FORMS, help="the others are kept from --out")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "benchmarks" / "predict-memory.json")
     options = parser.parse_args()
-    measured = []
+    before = json.loads(options.out.read_text())["measured"] if options.only != FORMS else []
+    measured = [row for row in before if (row["form"] if row["command"] == "predict" else "train") not in options.only]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         sizes = {"small": 20_000, "tenth": options.rows // 10, "all": options.rows}
         for name, rows in sizes.items():
             write_tables(folder, name, rows)
-        network = ["--target", "label", "--ignore", "id", "--depth", "10", "--width", "32", "--threads", "1", "--quiet"]
-        measure("train", str(folder / "small.csv"), *network, "--epochs", "2", "--folder", str(folder / "run"))
-        for form in ("csv", "parquet", "pipe"):
-            for name in ("tenth", "all"):
-                source = folder / (f"{name}.parquet" if form == "parquet" else f"{name}.csv")
-                out = folder / "out.csv"
-                new = "-" if form == "pipe" else str(source)
-                result = measure(
-                    *("predict", str(folder / "run"), new, "-o", str(out), "--keep", "id", "--threads", "1"),
-                    stdin=source if form == "pipe" else None,
-                )
-                assert count_lines(out) == sizes[name] + 1
-                result = {"command": "predict", "form": form, "rows": sizes[name]} | result
-                print(result, flush=True)
-                measured.append(result | {"file_mb": round(source.stat().st_size / 1e6)})
-        trained = measure(
-            *("train", str(folder / "all.csv"), *network, "--epochs", "1", "--batch-size", "1000", "--lr", "0.1"),
-            *("--folder", str(folder / "big")),
-        )
-        trained = {"command": "train", "form": "csv", "rows": options.rows} | trained
-        print(trained, flush=True)
-        measured.append(trained | {"file_mb": round((folder / "all.csv").stat().st_size / 1e6)})
+        train(folder, "small", sizes["small"], "--epochs", "2")
+        for form in options.only:
+            if form == "train":
+                shutil.rmtree(folder / "run")
+                settings = ["--epochs", "1", "--batch-size", "1000", "--lr", "0.1"]
+                found = [train(folder, "all", sizes["all"], *settings)]
+            else:
+                found = [predict(folder, form, name, sizes[name]) for name in ("tenth", "all")]
+            print(*found, sep="\n", flush=True)
+            measured += found
     write_result(options.out, {"network": "highway-mlp, depth 10, width 32", "measured": measured})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from verydeep.data.own._progress import report_fraction
 from verydeep.data.own._table import Column, Table
 from verydeep.data.own._table_options import TableOptions
 from verydeep.data.own._text_column import TextColumn
@@ -25,13 +26,14 @@ def iterate_parquet(path: Path, options: TableOptions, rows: int | None = None) 
     except ImportError:
         raise UserError(f"{path}: reading Parquet needs pyarrow: pip install 'verydeep[parquet]'") from None
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:  # it would keep all that was read
             names = _names(path, file.schema_arrow)
             kept = [name for name in names if name not in options.skip]
             start = 1
             for batch in file.iter_batches(min(rows or _ROWS, _ROWS), columns=kept):
                 yield _table(path, batch, kept, options, start)
                 start += batch.num_rows
+                report_fraction(path.name, (start - 1) / file.metadata.num_rows)
             if start == 1:
                 yield _table(path, file.schema_arrow.empty_table(), kept, options, start)
     except UserError:

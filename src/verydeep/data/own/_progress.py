@@ -20,7 +20,13 @@ def reading_progress(listener: Callable[[str, float], None]) -> Iterator[None]:
 
 def report_progress(path: Path | str, position: int) -> None:
     """Tell the listener, if there is one, how many bytes of a file have been read."""
-    listener = _listener.get()
-    if listener is not None and isinstance(path, Path):
+    if _listener.get() is not None and isinstance(path, Path):
         size = path.stat().st_size
-        listener(path.name, min(1.0, position / size) if size else 1.0)
+        report_fraction(path.name, min(1.0, position / size) if size else 1.0)
+
+
+def report_fraction(name: str, fraction: float) -> None:
+    """Tell the listener, if there is one, which fraction of a file or folder has been read."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(name, fraction)

@@ -15,6 +15,7 @@ from verydeep.data.own._array_files import as_samples, read_npz_samples
 from verydeep.data.own._image_files import Decoder
 from verydeep.data.own._image_folder import SUFFIXES as IMAGE_SUFFIXES, read_image_as
 from verydeep.data.own._in_memory import in_memory, table_of
+from verydeep.data.own._progress import report_fraction
 from verydeep.data.own._table import Column, Table
 from verydeep.data.own._table_files import SUFFIXES as TABLE_SUFFIXES, iterate_tables
 from verydeep.data.own._table_options import TableOptions
@@ -24,7 +25,7 @@ from verydeep.data.prepare._preprocess import ArrayPreparation
 from verydeep.errors import UserError, list_names
 
 _ROWS = 20_000  # of a part of a table
-_VALUES = 2**22  # of a part of an array, or of images
+_IMAGES, _VALUES = 1000, 2**22  # of a part of a folder of images; of a part of an array
 
 Preparation = ArrayPreparation | TablePreparation
 Rows = Any
@@ -185,10 +186,11 @@ def _images(paths: Sequence[Path], preparation: ArrayPreparation) -> Iterator[Ne
     files, names = zip(*(named for path in paths for named in _image_files(path)), strict=True)
     read = partial(read_image_as, size=(height, width), channels=channels)
     decoder = Decoder(files, (channels, height, width), read, keep=0)
-    size = max(1, _VALUES // prod(preparation.shape))
+    size = min(_IMAGES, max(1, _VALUES // prod(preparation.shape)))
     for start in range(0, len(files), size):
         raw = decoder(np.arange(start, min(start + size, len(files))))
         yield NewSamples(raw, preparation.whole(raw, str(paths[0])), names[start : start + size])
+        report_fraction(paths[0].name, min(1.0, (start + size) / len(files)))
 
 
 def _image_files(path: Path) -> list[tuple[Path, str]]:

@@ -239,10 +239,11 @@ class Run:
             `(n, targets)`; or labels 0 and 1, `(n, labels)`.
 
         Example:
+            >>> from pathlib import Path
             >>> from verydeep.data import DataConfig
             >>> from verydeep.training import ModelConfig, TrainConfig, train
             >>> lines = [f"{i % 7},{'red' if i % 2 else 'blue'},{i % 2}" for i in range(60)]
-            >>> _ = open("dots.csv", "w").write("size,colour,label" + chr(10) + chr(10).join(lines))
+            >>> _ = Path("dots.csv").write_text("size,colour,label" + chr(10) + chr(10).join(lines))
             >>> config = TrainConfig(DataConfig("dots.csv"), ModelConfig(depth=3, width=8), epochs=20)
             >>> run = train(config, "runs/dots", progress=False)
             >>> rows = [{"size": 3, "colour": "red"}, {"size": 5, "colour": None}]
