@@ -69,8 +69,8 @@ class Calibration:
         >>> import numpy as np
         >>> from verydeep.training import Calibration
         >>> two = np.array([0.1, 0.9])
-        >>> Calibration(two, two, two - 0.05, two + 0.05, np.array([90, 10]), "spam").counts.sum()
-        100
+        >>> Calibration(two, two, two - 0.05, two + 0.05, np.array([90, 10]), "spam").of
+        'spam'
     """
 
     predicted: Array

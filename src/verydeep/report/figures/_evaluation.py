@@ -1,6 +1,7 @@
 """How good predictions are: residuals of a regression, metrics of each label, and calibration of probabilities."""
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -114,7 +115,7 @@ def _plot_residuals(evaluation: Evaluation, path: FigurePath, title: str, theme:
 
 
 def _rows(figure: ThemedFigure, count: int) -> list[SubFigure]:
-    return list(np.atleast_1d(figure.subfigures(count, 1)))
+    return list(figure.subfigures(count, 1, squeeze=False)[:, 0])
 
 
 def _draw_predictions(axes: Axes, true: Array, predicted: Array, name: str, palette: Palette) -> None:
@@ -135,7 +136,7 @@ def _draw_differences(axes: Axes, predicted: Array, difference: Array, name: str
     style_axes(axes)
 
 
-def _cloud(samples: int, palette: Palette) -> dict[str, object]:
+def _cloud(samples: int, palette: Palette) -> dict[str, Any]:
     size, alpha = (4.0, 0.6) if samples <= 500 else (2.5, 0.35)
     return {"linestyle": "", "marker": "o", "color": palette.colours[0], "markersize": size, "alpha": alpha,
             "markeredgewidth": 0, "rasterized": samples > 1000}  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
@@ -64,6 +65,6 @@ def _draw(axes: Axes, metrics: list[EpochMetrics], name: str, hidden: str, palet
 
 def keep_readable(axes: Axes) -> None:
     """Cut an axis of R2 off at -1 if the first epochs were worse, so that the others can be told apart."""
-    values = [value for line in axes.lines for value in list(line.get_ydata())]
-    if values and min(values) < LOWEST_R2 < max(values):
+    values = np.concatenate([[0.0], *(np.asarray(line.get_ydata(), float) for line in axes.lines)])
+    if values.min() < LOWEST_R2:
         axes.set_ylim(bottom=LOWEST_R2)
