@@ -29,8 +29,9 @@ def classes(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    exponentials: np.ndarray = np.exp(logits)
-    return exponentials / exponentials.sum(1, keepdims=True)
+    exponentials = np.exp(logits)
+    shares: np.ndarray = exponentials / exponentials.sum(1, keepdims=True)
+    return shares
 
 
 def drawn() -> tuple[np.ndarray, np.ndarray]:
