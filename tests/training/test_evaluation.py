@@ -29,8 +29,14 @@ def classes(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
+<<<<<<< HEAD
     exponentials: np.ndarray = np.exp(logits)
     return exponentials / exponentials.sum(1, keepdims=True)
+=======
+    exponentials = np.exp(logits)
+    shares: np.ndarray = exponentials / exponentials.sum(1, keepdims=True)
+    return shares
+>>>>>>> tasks
 
 
 def drawn() -> tuple[np.ndarray, np.ndarray]:
@@ -190,3 +196,26 @@ def test_learning_is_judged_by_more_than_accuracy(kind: str) -> None:
     found = evaluate_metrics(nn.Identity(), split_of(np.stack([0 * signal, steep * signal + shift], 1), y))
     assert found.metrics["accuracy"].value < 0.99
     assert found.has_learned == (kind != "noise")
+
+
+def test_labels_that_all_or_no_samples_have_are_left_out_of_the_mean() -> None:
+    task = Task("multilabel", ("always", "never", "sometimes"))
+    y = np.stack([np.ones(SAMPLES), np.zeros(SAMPLES), np.arange(SAMPLES) % 2], 1).astype(np.float32)
+    outputs = RANDOM.normal(size=y.shape) + y
+    found = evaluate_metrics(nn.Identity(), split_of(outputs, y, task))
+    assert math.isnan(found.each["always"]["roc_auc"].value)
+    assert found.metrics["roc_auc"].value == found.each["sometimes"]["roc_auc"].value
+    assert found.guess_loss == pytest.approx(math.log(2) / 3)
+    single = evaluate_metrics(nn.Identity(), split_of(outputs[:, 2:], y[:, 2:], Task("multilabel", ("sometimes",))))
+    assert single.metrics["roc_auc"].value == found.metrics["roc_auc"].value
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
+def test_outputs_that_are_not_numbers_have_no_metrics(kind: str) -> None:
+    numbers = {"mean": (0.0, 0.0), "deviation": (1.0, 1.0)} if kind == "regression" else {}
+    task = Task(kind, ("a", "b"), **numbers)  # type: ignore[arg-type]
+    y = np.arange(10) % 2 if kind == "classification" else np.eye(2, dtype=np.float32)[np.arange(10) % 2]
+    found = evaluate_metrics(nn.Identity(), split_of(np.full((10, 2), math.nan), y, task))
+    assert not found.has_learned
+    assert math.isnan(found.metrics["r2" if kind == "regression" else "log_loss"].value)
+    json.dumps(found.to_dict(), allow_nan=False)

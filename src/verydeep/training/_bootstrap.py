@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Draws = dict[str, Array]  # by metric, (draw,) or (draw, column)
 
-_DRAWS, _FEWEST = 1000, 200
+_DRAWS, _FEWEST = 1000, 100
 _CHUNK = 4_000_000  # weights at a time
-_MOST = 50_000_000  # weights in all, before fewer draws are made
-_MOST_RANKED = 20_000_000  # likewise of the metrics that depend on the order of samples, times their columns
-_MOST_SAMPLES = 1_000_000  # with more, the interval is narrower than anybody reads
+_MOST = 20_000_000  # weights in all, before fewer draws are made
+_MOST_RANKED = 10_000_000  # likewise of the metrics that depend on the order of samples, times their columns
+_MOST_SAMPLES = 500_000  # with more, the interval is narrower than anybody reads
 BINS = 10
 
 

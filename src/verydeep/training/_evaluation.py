@@ -2,8 +2,10 @@
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,6 +258,8 @@ def evaluate_metrics(
     """
     if not len(split):
         raise UserError("the data has no samples")
+    if split.y.is_floating_point() and split.y.dim() == 1:
+        split = replace(split, y=split.y[:, None])
     task = task or split.task
     objective = objective or objective_for(task, split.y)
     model = model.eval().to(device)
@@ -297,7 +301,7 @@ def _of_classes(task: Task, objective: Objective, outputs: Tensor, y: Tensor, lo
     )
     counts = torch.from_numpy(numbers * classes + answers).bincount(minlength=classes**2).view(classes, -1)
     frequency = counts.sum(1).double() / len(y)
-    guess = float(-(frequency * frequency.clamp(min=1e-300).log()).sum())
+    guess = float((frequency * -frequency.clamp(min=1e-300).log()).sum())
     order = ("accuracy", "balanced_accuracy", "f1", *_RANKED_AND_LOSS, "calibration_error")
     return Evaluation(
         task,
@@ -322,36 +326,39 @@ def _f1(y: NDArray[Any], answers: NDArray[Any], classes: int) -> float:
 
 
 def _of_labels(task: Task, objective: Objective, outputs: Tensor, y: Tensor, loss: float) -> Evaluation:
-    from sklearn.metrics import accuracy_score, log_loss
+    from sklearn.metrics import accuracy_score, average_precision_score, log_loss, roc_auc_score
 
     answers, probabilities = objective.answer(outputs).double().numpy(), _probabilities(objective, outputs)
     truth = y.double().numpy()
     metrics, ranked = bootstrap.of_labels(truth, answers, probabilities), bootstrap.of_ranking(truth, probabilities)
-    ends = bootstrap.intervals(len(y), truth.shape[1], metrics, ranked)
+    finite = bool(np.isfinite(probabilities).all())
+    ends = bootstrap.intervals(len(y), truth.shape[1], metrics, ranked) if finite else {}
     point = metrics(np.ones((1, len(y))))
-    values = {name: find_metric(name, task)(outputs, y, objective, task) for name in ("f1", *_RANKED_AND_LOSS[:2])}
-    values |= {"accuracy": float((answers == truth).mean()), "exact_match": float(accuracy_score(truth, answers))}
+    values = {"accuracy": float((answers == truth).mean()), "exact_match": float(accuracy_score(truth, answers))}
     each: dict[str, dict[str, Estimate]] = {}
     for number, name in enumerate(task.names):
-        one, label = Task("multilabel", (name,)), slice(number, number + 1)
+        true, answered, chance = truth[:, number], answers[:, number], probabilities[:, number]
         found = {
-            "frequency": float(truth[:, number].mean()),
-            "accuracy": float((answers == truth)[:, number].mean()),
-            "log_loss": float(log_loss(truth[:, number], probabilities[:, number], labels=[0, 1])),
+            "frequency": float(true.mean()),
+            "accuracy": float((answered == true).mean()),
+            "f1": _f1(true, answered, 2),
+            "roc_auc": _of_chances(roc_auc_score, true, chance) if 0 < true.mean() < 1 else math.nan,
+            "average_precision": _of_chances(average_precision_score, true, chance),
+            "log_loss": _of_chances(partial(log_loss, labels=[0, 1]), true, chance),
         }
-        for metric in ("f1", *_RANKED_AND_LOSS[:2]):
-            found[metric] = _one_label(metric, one, objective, outputs[:, label], y[:, label])
         each[name] = {metric: _estimate(found[metric], ends, f"{metric} of each", number) for metric in _OF_EACH_LABEL}
-    values["log_loss"] = float(np.mean([label["log_loss"].value for label in each.values()]))
+    for metric in ("f1", *_RANKED_AND_LOSS):
+        known = [label[metric].value for label in each.values() if not math.isnan(label[metric].value)]
+        values[metric] = float(np.mean(known)) if known else math.nan
     calibration, values["calibration_error"] = _calibration(probabilities.ravel(), truth.ravel(), "each label")
     frequency = y.double().mean(0)
-    entropy = torch.distributions.Bernoulli(frequency.clamp(1e-300, 1)).entropy() if len(y) else frequency
+    entropy = -sum(share * share.clamp(min=1e-300).log() for share in (frequency, 1 - frequency))
     order = ("accuracy", "exact_match", "f1", *_RANKED_AND_LOSS, "calibration_error")
     return Evaluation(
         task,
         len(y),
         loss,
-        float(entropy.mean()),
+        abs(float(entropy.mean())),
         {name: _estimate(values[name], ends, name) for name in order},
         _estimate(float(point["skill"][0]), ends, "skill"),
         each,
@@ -362,18 +369,13 @@ def _of_labels(task: Task, objective: Objective, outputs: Tensor, y: Tensor, los
 _OF_EACH_LABEL = ("frequency", "accuracy", "f1", "roc_auc", "average_precision", "log_loss")
 
 
-def _one_label(metric: str, task: Task, objective: Objective, outputs: Tensor, y: Tensor) -> float:
-    """A metric of one label, which scikit-learn takes as two classes; its probability as that of the second."""
-    truth, answers = y[:, 0].numpy(), objective.answer(outputs)[:, 0].numpy()
-    if metric == "f1":
-        return _f1(truth, answers, 2)
-    chances = _probabilities(objective, outputs)
-    two = Task("classification", ("0", "1"))
-    function = find_metric(metric, two).function
-    try:
-        return float(function(truth.astype(np.int64), np.concatenate([1 - chances, chances], 1)))
-    except ValueError:  # ROC-AUC of a label that all samples have, or none
+def _of_chances(function: Callable[..., float], true: Array, chance: Array) -> float:
+    """A metric of the probability of one label; NaN if the network does not give probabilities."""
+    if not np.isfinite(chance).all():
         return math.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # average precision of a label that no sample has
+        return float(function(true, chance))
 
 
 def _of_numbers(task: Task, objective: Objective, outputs: Tensor, y: Tensor, loss: float) -> Evaluation:
