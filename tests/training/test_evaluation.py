@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from torch import nn
 
-from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from verydeep.data import Split, Task
 from verydeep.objectives import MultiLabel
 from verydeep.training import _bootstrap as bootstrap, evaluate_metrics
@@ -29,14 +29,9 @@ def classes(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-<<<<<<< HEAD
-    exponentials: np.ndarray = np.exp(logits)
-    return exponentials / exponentials.sum(1, keepdims=True)
-=======
     exponentials = np.exp(logits)
     shares: np.ndarray = exponentials / exponentials.sum(1, keepdims=True)
     return shares
->>>>>>> tasks
 
 
 def drawn() -> tuple[np.ndarray, np.ndarray]:
