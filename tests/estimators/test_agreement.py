@@ -1,6 +1,7 @@
 """An estimator and a run with the same settings, rows and seed are the same network."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,14 @@ def test_an_estimator_predicts_what_a_run_predicts(target: str, tmp_path: Path) 
     )
     run = train(config, tmp_path / "run", progress=False)
     rows = new.drop(columns=target)
-    shared = {"depth": 4, "width": 8, "lr": 0.05, "epochs": 5, "batch_size": 20, "validation_fraction": 0.2}
+    shared: dict[str, Any] = {
+        "depth": 4,
+        "width": 8,
+        "lr": 0.05,
+        "epochs": 5,
+        "batch_size": 20,
+        "validation_fraction": 0.2,
+    }
     known = pd.read_csv(tmp_path / "train.csv")  # the same bits of every number
     if target == "label":
         model = HighwayClassifier(**shared, random_state=0).fit(known.drop(columns=target), known[target])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn import metrics
+from sklearn import metrics  # type: ignore[import-untyped]
 
 from verydeep.data import Task
 from verydeep.errors import UserError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from sklearn.metrics import r2_score
+from sklearn.metrics import r2_score  # type: ignore[import-untyped]
 from torch import Tensor
 
 from verydeep.errors import UserError

@@ -84,7 +84,7 @@ def test_losses_of_a_regression(loss: Any, configure: Configure, tmp_path: Path)
     run = train(configure(loss=loss), tmp_path / "run", dataset=data)
     with torch.no_grad():
         outputs = run.model(data.test.x)
-    functions = {"squared": F.mse_loss, "huber": F.huber_loss, "absolute": F.l1_loss}
+    functions: dict[str, Any] = {"squared": F.mse_loss, "huber": F.huber_loss, "absolute": F.l1_loss}
     assert run.measured is not None
     assert run.measured.test_loss == pytest.approx(float(functions[loss](outputs, data.test.y)), rel=1e-5)
 
@@ -116,7 +116,7 @@ def test_any_metric_selects_the_best_epoch(
     run = train(configure(epochs=5, metric=metric), tmp_path / "run", dataset=data_for(kind))
     values = [line.get(f"valid_{metric}") for line in run.metrics]
     assert all(value is not None for value in values)
-    best = (np.argmax if higher else np.argmin)(values) + 1  # type: ignore[operator]
+    best = int((np.argmax if higher else np.argmin)(np.array(values, float))) + 1
     assert run.summary is not None
     assert run.summary.best is not None
     assert run.summary.best.epoch == best
@@ -130,7 +130,7 @@ def test_patience_follows_the_metric(configure: Configure, tmp_path: Path) -> No
     assert run.summary is not None
     assert run.summary.status == "stopped early" or len(values) == 50
     if run.summary.status == "stopped early":
-        assert len(values) - (int(np.argmin(values)) + 1) == 3  # type: ignore[call-overload]
+        assert len(values) - (int(np.argmin(np.array(values, float))) + 1) == 3
 
 
 class Cubic(Objective):
@@ -157,7 +157,7 @@ def test_an_objective_and_metrics_of_ones_own(configure: Configure, tmp_path: Pa
     values = [line.get("valid_worst") for line in run.metrics]
     assert run.summary is not None
     assert run.summary.best is not None
-    assert run.summary.best.epoch == int(np.argmin(values)) + 1  # type: ignore[arg-type]
+    assert run.summary.best.epoch == int(np.argmin(np.array(values, float))) + 1
     assert not Run.load(run.path).selection.higher_is_better
     with pytest.raises(UserError, match="with an objective given in Python"):
         resume(run.path, epochs=5, dataset=data)
