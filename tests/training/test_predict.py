@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet
+import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 import torch
 from PIL import Image

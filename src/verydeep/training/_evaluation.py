@@ -352,7 +352,9 @@ def _of_labels(task: Task, objective: Objective, outputs: Tensor, y: Tensor, los
         values[metric] = float(np.mean(known)) if known else math.nan
     calibration, values["calibration_error"] = _calibration(probabilities.ravel(), truth.ravel(), "each label")
     frequency = y.double().mean(0)
-    entropy = -sum(share * share.clamp(min=1e-300).log() for share in (frequency, 1 - frequency))
+    entropy = torch.zeros_like(frequency)
+    for share in (frequency, 1 - frequency):
+        entropy -= share * share.clamp(min=1e-300).log()
     order = ("accuracy", "exact_match", "f1", *_RANKED_AND_LOSS, "calibration_error")
     return Evaluation(
         task,
