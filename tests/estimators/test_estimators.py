@@ -134,6 +134,19 @@ def test_the_same_random_state_gives_the_same_bits_and_leaves_the_process_as_it_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_small_networks_use_one_thread_so_their_bits_do_not_depend_on_the_machine() -> None:
+    x, y = DIABETES
+    one = clone(REGRESSOR).fit(x, y).predict(x)
+    torch.set_num_threads(2)
+    try:
+        assert np.array_equal(clone(REGRESSOR).fit(x, y).predict(x), one)
+        assert torch.get_num_threads() == 2
+        large = clone(REGRESSOR).set_params(width=400, batch_size=400, epochs=1).fit(x, y)
+    finally:
+        torch.set_num_threads(1)
+    assert large._completed.threads is None
+
+
 def test_a_random_state_of_numpy_is_drawn_from() -> None:
     x, y = IRIS
     random = np.random.RandomState(0)
