@@ -86,12 +86,14 @@ def network_config(kind: str, depth: int, rate: float, seed: int, data: Dataset)
     return TrainConfig(
         data=DataConfig("own"),
         model=ModelConfig(f"{kind}-mlp", depth=depth, width=WIDTH) if kind != "residual" else ModelConfig(),
-        optim=OptimConfig(lr=rate),
+        optim=OptimConfig("sgd", lr=rate, weight_decay=0.0),
         schedule=ScheduleConfig("cosine", warmup=0.1),
         epochs=EPOCHS,
         batch_size=-(-len(data.train) // UPDATES_PER_EPOCH),
         seed=seed,
+        metric="accuracy",
         evaluate_test="never",
+        patience=0,
         checkpoint_every=3600.0,
         threads=1,
     )

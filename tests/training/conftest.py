@@ -7,6 +7,7 @@ import torch
 
 from verydeep.data import DataConfig, Dataset, Split
 from verydeep.training import ModelConfig, OptimConfig, TrainConfig, TrainingProgress
+from verydeep.training._defaults import paper_settings
 
 Configure = Callable[..., TrainConfig]
 
@@ -30,7 +31,7 @@ def unvalidated(tiny: Dataset) -> Dataset:
 
 @pytest.fixture
 def configure() -> Configure:
-    """A configuration that trains in a moment, with some fields changed."""
+    """A configuration that trains in a moment, with some fields changed; what is not given is as for known data."""
 
     def make(**changes: Any) -> TrainConfig:
         plain = TrainConfig(
@@ -39,10 +40,12 @@ def configure() -> Configure:
             optim=OptimConfig(lr=0.1),
             epochs=2,
             batch_size=10,
+            metric="accuracy",
+            patience=0,
             threads=1,
             checkpoint_every=0.0,
         )
-        return replace(plain, **changes)
+        return paper_settings(replace(plain, **changes))
 
     return make
 

@@ -100,7 +100,7 @@ def test_parameters_with_the_same_rules_are_one_group_in_their_order() -> None:
     names = {id(p): name for name, p in model.named_parameters()}
     rules = OptimConfig(lr=0.1, weight_decay=0.01, bias_lr=2.0, classifier_decay=10.0)
     apart = make_optimiser(model, rules).param_groups
-    together = make_optimiser(model, OptimConfig(lr=0.1)).param_groups
+    together = make_optimiser(model, OptimConfig(lr=0.1, weight_decay=0.0)).param_groups
     assert (len(apart), len(together)) == (3, 1)
     assert [names[id(p)] for group in apart for p in group["params"]] == [names[id(p)] for p in together[0]["params"]]
 
@@ -117,7 +117,7 @@ def test_weights_and_biases_are_each_in_one_group_with_their_own_rate_and_decay(
 
 
 def test_the_schedule_scales_every_group_from_its_own_rate() -> None:
-    optimiser = make_optimiser(Small(), OptimConfig(lr=0.1, bias_lr=2.0))
+    optimiser = make_optimiser(Small(), OptimConfig(lr=0.1, weight_decay=0.0, bias_lr=2.0))
     for factor in (0.5, 0.25, 1.0):
         set_learning_rate(optimiser, factor)
         rates = {group["name"]: group["lr"] for group in optimiser.param_groups}

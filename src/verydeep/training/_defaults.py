@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # configurations are read without torch
     from verydeep.training._config import ModelConfig, TrainConfig
 
 _SMALL_KNOWN = ("digits",)  # known datasets that are trained like your own ones of the same size
-DEPTH = 10  # of fully connected networks
-LEARNING_RATES = {"sgd": 0.05, "adam": 0.002, "muon": 0.02}
+DEPTH = 10  # of fully connected networks on your own data
 
 
 def hold_out_validation(data: DataConfig) -> DataConfig:
@@ -42,33 +41,33 @@ def choose_settings(config: TrainConfig, dataset: Dataset, user_supplied: bool =
         return paper_settings(config)
     rows = len(dataset.train)
     batch_size = config.batch_size or _batch_size(rows)
-    lr = config.optim.lr or LEARNING_RATES[config.optim.name or "sgd"]
+    lr = config.optim.lr or _learning_rate(rows, config.optim.name or "sgd")
     epochs = config.epochs or _epochs(_updates(rows), rows, batch_size)
     return paper_settings(replace(config, optim=replace(config.optim, lr=lr), epochs=epochs, batch_size=batch_size))
 
 
 def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
     """The settings for your own data; samples of the shape (channels, height, width) are images."""
-    rows, images = len(dataset.train), dataset.train.x.ndim == 4
+    rows, images, classes = len(dataset.train), dataset.train.x.ndim == 4, dataset.task.kind == "classification"
     optimiser = config.optim.name or ("muon" if images else "sgd")
     batch_size = config.batch_size or _batch_size(rows)
     updates = _updates(rows)
     stops_early = dataset.valid is not None and not config.distill.hint_epochs
     patience = _epochs(updates / 3, rows, batch_size) if stops_early else None
-    decay = _weight_decay(rows) if optimiser == "sgd" else 0.1
+    decay = _weight_decay(rows, dataset.task.kind) if optimiser == "sgd" else 0.1
     return replace(
         config,
         model=_own_model(config.model, images),
         optim=replace(
             config.optim,
             name=optimiser,
-            lr=config.optim.lr or LEARNING_RATES[optimiser],
+            lr=config.optim.lr or _learning_rate(rows, optimiser),
             weight_decay=decay if config.optim.weight_decay is None else config.optim.weight_decay,
         ),
         schedule=replace(config.schedule, name=config.schedule.name or "one-cycle"),
         epochs=config.epochs or _epochs(updates, rows, batch_size),
         batch_size=batch_size,
-        metric=config.metric or "loss",
+        metric=config.metric or ("balanced_accuracy" if config.class_weight == ("balanced",) and classes else "loss"),
         evaluate_test=config.evaluate_test or "end",
         patience=patience if config.patience is None else config.patience,
     )
@@ -83,15 +82,22 @@ def _own_model(model: ModelConfig, images: bool) -> ModelConfig:
 
 def _updates(rows: int) -> float:
     """The number of updates that training takes at most: more for more rows, but not in proportion."""
-    return min(max(20 * math.sqrt(rows), 1000), 10_000)
+    return min(max(40 * math.sqrt(rows), 1000), 10_000)
 
 
 def _batch_size(rows: int) -> int:
     return min(max(rows // 300, 32), 1000)
 
 
-def _weight_decay(rows: int) -> float:
-    return min(5 / rows, 0.01)
+def _learning_rate(rows: int, optimiser: str) -> float:
+    if optimiser == "sgd":  # small steps show early stopping more of the way that few rows need
+        return min(max(0.002 * math.sqrt(rows), 0.02), 0.1)
+    return {"adam": 0.002, "muon": 0.02}[optimiser]
+
+
+def _weight_decay(rows: int, task: str) -> float:
+    """As in ridge regression, a penalty of the same weight counts less the more rows there are."""
+    return min((8 if task == "regression" else 2) / rows, 0.05)
 
 
 def _epochs(updates: float, rows: int, batch_size: int) -> int:
