@@ -37,7 +37,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
 
 def list_names(names: Iterable[str]) -> str:
     """The first ten names, quoted, for an error message."""
-    quoted = [repr(name) for name in names]
+    quoted = [repr(name) if len(name) <= 60 else f"{name[:60]!r}..." for name in names]
     return ", ".join(quoted[:10]) + (f" and {len(quoted) - 10} more" if len(quoted) > 10 else "")
 
 

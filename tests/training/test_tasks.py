@@ -184,6 +184,7 @@ def test_settings_that_do_not_suit_the_task_are_refused(
     with pytest.raises(UserError) as error:
         train(configure(**changes), tmp_path / "run", dataset=data_for(kind))
     assert words in str(error.value)
+    assert not (tmp_path / "run").exists()
 
 
 def test_weights_of_classes_change_training_but_not_what_is_reported(configure: Configure, tmp_path: Path) -> None:

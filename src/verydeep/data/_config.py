@@ -1,6 +1,7 @@
 """All options about data, for `load_dataset` and for the `[data]` table of a run's configuration file."""
 
 import codecs
+import io
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,8 +97,10 @@ class DataConfig:
 
 def _checked_encoding(name: str) -> str:
     try:
-        return codecs.lookup("utf-8" if name.lower() in ("utf-8-sig", "utf_8_sig") else name).name
-    except LookupError:
+        found = codecs.lookup("utf-8" if name.lower() in ("utf-8-sig", "utf_8_sig") else name).name
+        io.TextIOWrapper(io.BytesIO(), encoding=found)  # raises for base64 and the like, which do not encode text
+        return found
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
         raise UserError(f"data.encoding: unknown encoding {name!r}; try 'utf-8', 'latin-1' or 'utf-16'") from None
 
 

@@ -23,7 +23,7 @@ from verydeep.training._defaults import choose_settings, hold_out_validation
 from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
-from verydeep.training._objective import OwnMetrics, make_objective
+from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_compute
 from verydeep.training._progress import TrainingProgress, choose_progress
 from verydeep.training._summary_lines import summary_lines
 from verydeep.training._trainer import Trainer
@@ -137,6 +137,10 @@ def train(
             if dataset is None:
                 dataset = load_dataset(config.data, root) if loaded is None else loaded
             config = choose_settings(config, dataset, "dataset" in user_supplied)
+            used = objective or make_objective(config, dataset)
+            metrics_to_compute(
+                config, used, dataset.task, metrics
+            )  # an unknown one is noticed before there is a folder
             model = make_model(config, dataset) if model is None else model
             if config.init is not None:
                 initial = load_initial_weights(model, config.init, dataset.classes)
@@ -144,9 +148,8 @@ def train(
                 number = reserve_number(config, dataset)
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
-        measure = (objective or make_objective(config, dataset)).measure
         lower = [each.name for each in metrics if not each.higher_is_better]
-        metadata |= {"measure": measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
+        metadata |= {"measure": used.measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
         start = _Start(metadata, initial)
         return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 

@@ -1,6 +1,8 @@
 """pyarrow and Python's csv read every file to the same dataset or the same error, in parts of any size."""
 
+import gc
 import io
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,6 +152,30 @@ def test_a_stream_is_left_open_and_its_errors_name_it() -> None:
     with pytest.raises(UserError, match="standard input: row 3 has 1 cells, the header has 2"):
         list(iterate_tables(stream))
     assert not stream.closed
+
+
+def test_rows_of_a_stream_are_counted_as_those_of_a_file(tmp_path: Path) -> None:
+    content = b"a,b\n1,2\nword,3\n"
+    (tmp_path / "t.csv").write_bytes(content)
+    for source in (tmp_path / "t.csv", io.BytesIO(content)):
+        with pytest.raises(UserError, match=r": row 3, column 'a': 'word' is not a number"):
+            next(iterate_tables(source)).numbers("a")
+
+
+def test_a_reader_that_an_error_left_unfinished_is_collected_quietly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 500)
+    complaints: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with without_pyarrow():
+        tables = iterate_tables(tmp_path / "t.csv", rows=100)
+        next(tables)
+    records = tables.gi_frame.f_locals["records"]  # type: ignore[attr-defined]
+    records.text.close()  # as the garbage collector does, in an order of its own
+    del tables, records
+    gc.collect()
+    assert complaints == []
 
 
 def test_parquet_is_read_in_parts(tmp_path: Path) -> None:

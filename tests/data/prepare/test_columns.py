@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from verydeep.config import from_dict, to_dict
-from verydeep.data import Inputs, TablePreparation, load_dataset, read_table
+from verydeep.data import DataConfig, Inputs, TablePreparation, load_dataset, read_table
 from verydeep.errors import UserError
 
 Write = Callable[..., Path]
@@ -227,6 +227,12 @@ def test_other_encodings_are_read_by_option(write: Write, encoding: str) -> None
     towns = [("Zürich", "Besançon", "Rome")[i % 3] for i in range(N)]
     path = write(encoding=encoding, town=towns)
     assert prepared(path, encoding=encoding).categories[0].values == ("Besançon", "Rome", "Zürich")
+
+
+@pytest.mark.parametrize("encoding", ["utf9", "base64", "rot13", "utf\0"])
+def test_what_does_not_encode_text_is_refused(encoding: str) -> None:
+    with pytest.raises(UserError, match=r"data\.encoding: unknown encoding '.*'; try 'utf-8', 'latin-1' or 'utf-16'"):
+        DataConfig("t.csv", encoding=encoding)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ class _Records:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.text.closed:  # the garbage collector came first, since an error left the reader unfinished
+            return
         self.text.detach()
         if isinstance(self.path, Path):
             self.file.close()
@@ -153,7 +155,7 @@ def _tables(records: _Records, names: list[str], options: TableOptions, rows: in
         kept: dict[str, Column | UserError] = {
             name: column_of(columns[i], options.decimal, options.keeps_text(name)) for i, name in keep
         }
-        yield Table(records.path, kept, np.array(numbers, dtype=np.int64))
+        yield Table(Path(records.path), kept, np.array(numbers, dtype=np.int64))  # rows are counted as in a file
         report_progress(records.path, records.file.tell() if isinstance(records.path, Path) else 0)
 
 
