@@ -22,7 +22,7 @@ from verydeep.config import from_dict, to_dict
 from verydeep.cpu import cpu_settings
 from verydeep.data import Dataset, Inputs, Split, TablePreparation, Task, UnpreparedSplit, add_splits, ready_targets
 from verydeep.errors import UserError
-from verydeep.models import MLP, MLPConfig, Network, build, separate
+from verydeep.models import MLP, MLPConfig, build, separate
 from verydeep.objectives import Metric, Objective, find_metric
 from verydeep.sklearn._samples import Preparation, Samples, check_samples, fit_samples, prepare_samples
 from verydeep.sklearn._weighted import MetricWithoutWeights, WeightedObjective
@@ -35,6 +35,7 @@ from verydeep.training import (
     make_model,
     make_objective,
     make_progress,
+    suggest_threads,
     train_in_memory,
 )
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from verydeep.analysis import LesionStudy
 
 _BATCH = 1000  # samples that are predicted together
-_WORTH_SHARING = 10_000_000  # multiply-adds of a batch: a millisecond or more
 _lock = threading.Lock()  # training seeds torch's generator and sets how the processor rounds, for the whole process
 
 
@@ -135,7 +135,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     def _outputs(self, X: Any) -> Tensor:  # noqa: ANN401, N803
         """What the network returns for samples, float64."""
         samples = self._samples(X)
-        with cpu_settings(_threads(self.network_, min(len(samples), _BATCH))), torch.inference_mode():
+        with cpu_settings(suggest_threads(self.network_, min(len(samples), _BATCH))), torch.inference_mode():
             return torch.cat([self.network_(batch) for batch in samples.split(_BATCH)]).double()
 
     def _fit(self, samples: Samples, y: Tensor, weight: np.ndarray | None) -> Self:
@@ -209,7 +209,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
             )
         config = choose_settings(config, dataset, user_supplied=True)
         config = replace(
-            config, threads=_threads(make_model(config, dataset) if model is None else model, config.batch_size)
+            config, threads=suggest_threads(make_model(config, dataset) if model is None else model, config.batch_size)
         )
         progress = make_progress(quiet=not self.verbose)
         with _lock:
@@ -296,12 +296,6 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         self.inputs_ = from_dict(Inputs, saved["inputs"], "inputs")
         self._completed = from_dict(TrainConfig, saved["config"], "config")
         self._state = None if saved["training"] is None else _load_state(*saved["training"])
-
-
-def _threads(network: Network, batch: int) -> int | None:
-    """One thread for small batches, where threads would mostly wait for each other; else as many as torch uses."""
-    parameters = sum(parameter.numel() for parameter in network.parameters())
-    return 1 if parameters * batch < _WORTH_SHARING else None
 
 
 def _dataset(train: Split | None, valid: Split | None, preparation: Preparation, task: Task) -> Dataset:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         complete_config as complete_config,
         hold_out_validation as hold_out_validation,
         is_paper_dataset as is_paper_dataset,
+        suggest_threads as suggest_threads,
     )
     from verydeep.training._evaluate import Confusion, confusion, evaluate
     from verydeep.training._evaluation import (

@@ -245,7 +245,7 @@ class TrainConfig:
             which is log(classes) for classification.
         checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
-        threads: CPU threads per process; by default, as many as torch uses.
+        threads: CPU threads per process; by default, as many as torch uses, or one for small networks on your own data.
         precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).
         compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass to save memory.
@@ -254,8 +254,8 @@ class TrainConfig:
         >>> from verydeep.data import DataConfig
         >>> from verydeep.training import ModelConfig, OptimConfig, TrainConfig
         >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=10), OptimConfig(lr=0.1), epochs=5)
-        >>> config.batch_size
-        100
+        >>> config.optim.lr
+        0.1
     """
 
     data: DataConfig = field(default_factory=lambda: DataConfig("mnist"))

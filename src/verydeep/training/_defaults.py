@@ -13,11 +13,22 @@ from typing import TYPE_CHECKING
 from verydeep.data import KNOWN_NAMES, DataConfig
 
 if TYPE_CHECKING:  # configurations are read without torch
+    from torch import nn
+
     from verydeep.data import Dataset
     from verydeep.training._config import ModelConfig, TrainConfig
 
 _SMALL_KNOWN = ("digits",)  # known datasets that are trained like your own ones of the same size
 DEPTH = 10  # of fully connected networks on your own data
+
+
+_WORTH_SHARING = 10_000_000  # multiply-adds of a batch: a millisecond or more
+
+
+def suggest_threads(model: nn.Module, batch_size: int) -> int | None:
+    """One thread for small batches, where threads would mostly wait for each other; None for as many as torch uses."""
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return 1 if parameters * batch_size < _WORTH_SHARING else None
 
 
 def hold_out_validation(data: DataConfig) -> DataConfig:

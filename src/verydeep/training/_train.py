@@ -19,7 +19,7 @@ from verydeep.models import Network, build, create_model, load_weights, read_arc
 from verydeep.objectives import Metric, Objective
 from verydeep.training._config import TrainConfig
 from verydeep.training._continue import chosen_settings, run_to_continue
-from verydeep.training._defaults import choose_settings, hold_out_validation
+from verydeep.training._defaults import choose_settings, hold_out_validation, is_paper_dataset, suggest_threads
 from verydeep.training._extend import check_new_total, describe_stretch
 from verydeep.training._initial_weights import InitialWeights, load_initial_weights
 from verydeep.training._interrupt import interruptible
@@ -142,6 +142,8 @@ def train(
                 config, used, dataset.task, metrics
             )  # an unknown one is noticed before there is a folder
             model = make_model(config, dataset) if model is None else model
+            if config.threads is None and ("dataset" in user_supplied or not is_paper_dataset(config.data)):
+                config = replace(config, threads=suggest_threads(model, config.batch_size))
             if config.init is not None:
                 initial = load_initial_weights(model, config.init, dataset.classes)
             if path is None and group.rank == 0:
@@ -151,7 +153,8 @@ def train(
         lower = [each.name for each in metrics if not each.higher_is_better]
         metadata |= {"measure": used.measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
         start = _Start(metadata, initial)
-        return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
+        with cpu_settings(config.threads):
+            return _fit(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 
 
 def resume(
