@@ -73,3 +73,15 @@ def test_mistakes_are_explained() -> None:
         Metric("mine", lambda y, p: 0.0, of="probabilities")(torch.zeros(1, 1), torch.zeros(1, 1), Regression(), PRICE)
     with pytest.raises(UserError, match="name of its own"):
         Metric("loss", lambda y, p: 0.0)
+
+
+@pytest.mark.parametrize("name", metric_names("multilabel"))
+def test_a_single_label_has_every_metric(name: str) -> None:
+    task = Task("multilabel", ("red",))
+    logits, y = torch.tensor([[1.0], [-1.0], [2.0]]), torch.tensor([[1.0], [0.0], [1.0]])
+    assert find_metric(name, task)(logits, y, MultiLabel(), task) == 1.0
+
+
+def test_the_f1_of_several_classes_is_their_mean_even_if_only_two_occur() -> None:
+    logits, y = torch.eye(4)[[0, 1, 1]], torch.tensor([0, 1, 0])
+    assert find_metric("f1", MANY)(logits, y, Classification(), MANY) == pytest.approx(2 / 3)

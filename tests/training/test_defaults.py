@@ -79,8 +79,8 @@ def test_what_is_given_is_kept_and_changes_nothing_else() -> None:
         {"optim": OptimConfig("sgd", lr=0.3, weight_decay=0.0)},
         {"schedule": ScheduleConfig("constant")},
     ):
-        config = TrainConfig(DataConfig("own.csv"), **given)  # type: ignore[arg-type]
-        assert chosen(150, config) == replace(free, **given)  # type: ignore[arg-type]
+        config = TrainConfig(DataConfig("own.csv"), **given)
+        assert chosen(150, config) == replace(free, **given)
     larger = chosen(150, TrainConfig(DataConfig("own.csv"), batch_size=75))
     assert (larger.batch_size, larger.epochs, larger.patience) == (75, 500, 167)  # as many updates
 

@@ -50,7 +50,9 @@ class Metric:
         answers = objective.answer(outputs) if self.of == "answers" else objective.probabilities(outputs)
         if answers is None:
             raise UserError(f"the metric {self.name!r} needs probabilities, which a {task.kind} task does not have")
-        targets, predictions = (_plain(task.restore(each.cpu())) for each in (y, answers))
+        targets, predictions = (task.restore(each.cpu()).numpy() for each in (y, answers))
+        if task.kind == "regression" and task.outputs == 1:
+            targets, predictions = targets[:, 0], predictions[:, 0]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -73,7 +75,8 @@ def find_metric(name: str, task: Task) -> Metric:
             f"metric for {task.kind}", name, ("loss", "r2" if task.kind == "regression" else "accuracy", *functions)
         )
     of: Literal["answers", "probabilities"] = "probabilities" if name in _OF_PROBABILITIES else "answers"
-    return Metric(name, functions[name], name not in LOWER_IS_BETTER, of)
+    several = name == "f1" and not (task.kind == "classification" and task.outputs == 2)
+    return Metric(name, _mean_f1 if several else functions[name], name not in LOWER_IS_BETTER, of)
 
 
 def metric_names(kind: str) -> tuple[str, ...]:
@@ -81,17 +84,18 @@ def metric_names(kind: str) -> tuple[str, ...]:
     return tuple(_FUNCTIONS[kind])
 
 
-def _plain(values: Tensor) -> np.ndarray:
-    array = values.numpy()
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-
-
 def _f1(y: Any, answers: Any) -> float:  # noqa: ANN401
-    """F1 of the second of two classes; the mean over classes or labels if there are more."""
+    """F1 of the second of two classes."""
     from sklearn import metrics  # type: ignore[import-untyped]
 
-    several = np.ndim(y) == 2 or max(np.max(y), np.max(answers)) > 1
-    return float(metrics.f1_score(y, answers, average="macro" if several else "binary", zero_division=0.0))
+    return float(metrics.f1_score(y, answers, zero_division=0.0))
+
+
+def _mean_f1(y: Any, answers: Any) -> float:  # noqa: ANN401
+    """F1, averaged over classes or labels."""
+    from sklearn import metrics
+
+    return float(metrics.f1_score(y, answers, average="macro", zero_division=0.0))
 
 
 def _roc_auc(y: Any, probabilities: Any) -> float:  # noqa: ANN401
