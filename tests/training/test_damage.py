@@ -112,7 +112,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def model_and_optimiser() -> tuple[nn.Module, torch.optim.Optimizer]:
     model = nn.Linear(3, 2)
-    optimiser = make_optimiser(model, OptimConfig())
+    optimiser = make_optimiser(model, OptimConfig(lr=0.01, weight_decay=0.0))
     model(torch.ones(1, 3)).sum().backward()
     optimiser.step()
     return model, optimiser

@@ -58,7 +58,7 @@ def test_numbers_need_more_weight_decay_than_classes() -> None:
     decays = {
         task: chosen(1000, task=task).optim.weight_decay for task in ("classification", "multilabel", "regression")
     }
-    assert decays == {"classification": 0.002, "multilabel": 0.002, "regression": 0.008}
+    assert decays == {"classification": 0.002, "multilabel": 0.002, "regression": 0.005}
 
 
 def test_images_get_a_convolutional_network() -> None:
@@ -90,8 +90,9 @@ def test_every_optimiser_has_its_rate(name: Any, lr: float) -> None:
     assert chosen(50, TrainConfig(DataConfig("own.csv"), optim=OptimConfig(name))).optim.lr == lr
 
 
-def test_balanced_classes_are_selected_by_balanced_accuracy() -> None:
+def test_balanced_classes_are_selected_by_balanced_accuracy_and_trained_in_small_steps() -> None:
     balanced = TrainConfig(DataConfig("own.csv"), class_weight=("balanced",))
+    assert chosen(10_000, balanced).optim.lr == 0.02
     assert chosen(150, balanced).metric == "balanced_accuracy"
     assert chosen(150, balanced, task="multilabel").metric == "loss"
     assert chosen(150, replace(balanced, metric="f1")).metric == "f1"

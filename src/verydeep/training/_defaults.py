@@ -72,7 +72,7 @@ def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
         optim=replace(
             config.optim,
             name=optimiser,
-            lr=config.optim.lr or _learning_rate(rows, optimiser),
+            lr=config.optim.lr or _learning_rate(0 if config.class_weight else rows, optimiser),  # rare rows weigh much
             weight_decay=decay if config.optim.weight_decay is None else config.optim.weight_decay,
         ),
         schedule=replace(config.schedule, name=config.schedule.name or "one-cycle"),
@@ -108,7 +108,7 @@ def _learning_rate(rows: int, optimiser: str) -> float:
 
 def _weight_decay(rows: int, task: str) -> float:
     """As in ridge regression, a penalty of the same weight counts less the more rows there are."""
-    return min((8 if task == "regression" else 2) / rows, 0.05)
+    return min((5 if task == "regression" else 2) / rows, 0.05)
 
 
 def _epochs(updates: float, rows: int, batch_size: int) -> int:
