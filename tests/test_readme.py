@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from alternatives import alternatives_page
+from own_problems import own_problems_page
 
 from verydeep.cli import main
 
@@ -106,6 +107,17 @@ def test_the_comparison_with_other_methods_was_measured() -> None:
     table = alternatives_page(json.loads((folder / "alternatives.json").read_text()))
     assert (folder / "alternatives.md").read_text() == table
     assert table in WHEN_TO_USE
+
+
+def test_the_comparison_with_default_settings_was_measured() -> None:
+    """If the table differs: python benchmarks/own_problems.py --page, then copy it to the page."""
+    file = ROOT / "results" / "benchmarks" / "own-problems.json"
+    result = json.loads(file.read_text())
+    table = own_problems_page(result)
+    assert file.with_suffix(".md").read_text() == table
+    assert table in WHEN_TO_USE
+    found = result["rare"]["balanced_accuracy"]
+    assert sum(found["balanced"]) > sum(found["none"])
 
 
 def test_the_comparison_with_plain_networks_was_measured() -> None:
