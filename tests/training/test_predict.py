@@ -20,6 +20,7 @@ from PIL import Image
 from verydeep.cli import main
 from verydeep.data import DataConfig, Dataset
 from verydeep.errors import UserError
+from verydeep.models import save_weights
 from verydeep.processes import python_command
 from verydeep.training import ModelConfig, OptimConfig, Predictor, Run, TrainConfig, train
 
@@ -322,6 +323,29 @@ def test_mistakes_are_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert new.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "multilabel"])
+def test_an_answer_that_is_not_finite_is_an_error(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"a": str(i % 7), "y": str(i / 8) if kind == "regression" else str(i % 2)} for i in range(40)]
+    rows = [row | {"z": row["y"]} for row in rows]
+    target = ("y",) if kind == "classification" else ("y", "z")
+    data = DataConfig(
+        str(write(tmp_path / "t.csv", rows, ("a", "y", "z"))), target, ignore=() if "z" in target else ("z",)
+    )
+    model = ModelConfig("highway-mlp", depth=3, width=8, activation="relu")
+    run = train(TrainConfig(data, model, epochs=1, threads=1), tmp_path / "run", progress=False)
+    with torch.no_grad():
+        for parameter in run.model.parameters():
+            parameter.abs_().add_(1)
+    save_weights(run.model, run.path / "model.safetensors")
+    rows[3]["a"] = "3e38"
+    new, out = write(tmp_path / "new.csv", rows, ("a",)), tmp_path / "out.csv"
+    assert main(["predict", str(run.path), str(new), "-o", str(out)]) == 2
+    assert capsys.readouterr().err.startswith(f"verydeep: {new}: row 5: the network's answer is not finite")
+    assert not out.exists()
 
 
 def test_images_and_tables_are_not_confused(

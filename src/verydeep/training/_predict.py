@@ -89,6 +89,7 @@ class Predictor:
             named = answers.to(torch.int64).numpy()
         else:
             named = self.task.restore(answers).numpy()
+        _require_finite(samples, answers if probabilities is None else probabilities)
         return Predictions(samples, named, None if probabilities is None else probabilities.numpy())
 
     def _outputs(self, x: Tensor) -> Tensor:
@@ -104,6 +105,19 @@ class Predictor:
         config = self._config
         written = TableOptions(config.delimiter, config.decimal, config.encoding, all_text=keep is None)
         return replace(written, text=text | frozenset(keep or ()))
+
+
+def _require_finite(samples: NewSamples, numbers: Tensor) -> None:
+    """Raise at the first sample whose values are so large that the network's numbers overflow."""
+    bad = np.flatnonzero(~numbers.isfinite().all(1).numpy())
+    if len(bad):
+        raw, first = samples.raw, int(bad[0])
+        image = samples.files[first] if samples.files else "rows"
+        place = f"{raw.path}: {raw.row(first)}" if isinstance(raw, Table) else image
+        raise UserError(
+            f"{place}: the network's answer is not finite, because the values are far outside the training data; "
+            "correct or remove them"
+        )
 
 
 def predict(run: Run, rows: Rows) -> np.ndarray:

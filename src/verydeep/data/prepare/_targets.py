@@ -91,7 +91,7 @@ def _kind_of(train: RawSplit, config: DataConfig) -> TaskKind:
     (values,) = numbers.values()
     if values is None or train.classes is not None:
         return "classification"
-    if (values % 1 != 0).any():
+    if not _is_whole(values).all():  # also if a number is infinite, for which `_numbers` has a message
         return "regression"
     different = np.unique(values)
     if len(different) <= MOST_CLASSES:
@@ -99,6 +99,12 @@ def _kind_of(train: RawSplit, config: DataConfig) -> TaskKind:
     (raw,) = train.targets.values()
     are_numbers_of_classes = not isinstance(train.x, Table) and raw.dtype.kind in "iu" and different[0] in (0, 1)
     return "classification" if are_numbers_of_classes and np.ptp(different) == len(different) - 1 else "regression"
+
+
+def _is_whole(values: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        whole: np.ndarray = values % 1 == 0
+    return whole
 
 
 def _as_numbers(values: np.ndarray) -> np.ndarray | None:
