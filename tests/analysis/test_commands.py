@@ -225,7 +225,7 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
 def test_what_was_found_is_kept_when_a_later_part_fails(
     run: Run, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_options: object) -> None:
         raise UserError("no")
 
     monkeypatch.setattr("verydeep.analysis.lesion_study", fail)

@@ -75,7 +75,7 @@ def test_muon_is_the_textbook_update(nesterov: bool) -> None:
 def test_filters_are_one_matrix_for_each_map_of_a_layer() -> None:
     layer = HighwayConv2d(4).double()
     before = [m.weight.detach().clone() for m in (layer.block, layer.gate)]
-    optimiser = make_optimiser(layer, OptimConfig("muon", 0.1, momentum=0.0))
+    optimiser = make_optimiser(layer, OptimConfig("muon", 0.1, momentum=0.0, weight_decay=0.0))
     gradients(layer, 0)
     optimiser.step()
     for module, old in zip((layer.block, layer.gate), before, strict=True):
@@ -119,7 +119,7 @@ def test_matrices_that_are_kept_together_are_made_orthogonal_one_by_one(
     model.double()
     weight = model.get_parameter(name)
     before = weight.detach().clone()
-    optimiser = make_optimiser(model, OptimConfig("muon", 1.0, momentum=0.0))
+    optimiser = make_optimiser(model, OptimConfig("muon", 1.0, momentum=0.0, weight_decay=0.0))
     gradients(model, 0)
     optimiser.step()
     matrices = (before - weight.detach()).reshape(count, -1, weight.shape[-1])
@@ -131,7 +131,7 @@ def test_matrices_that_are_kept_together_are_made_orthogonal_one_by_one(
 
 def test_an_extra_module_is_updated_by_the_same_rules() -> None:
     first, later = nn.Linear(3, 4).double(), nn.Conv2d(2, 5, 2).double()
-    config = OptimConfig("muon", 1.0, momentum=0.0)
+    config = OptimConfig("muon", 1.0, momentum=0.0, weight_decay=0.0)
     optimiser = make_optimiser(first, config, extra=later)
     before = later.weight.detach().clone()
     gradients(later, 0)
@@ -145,7 +145,7 @@ def test_an_extra_module_is_updated_by_the_same_rules() -> None:
 def test_only_hidden_matrices_are_made_orthogonal() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Embedding(7, 4), nn.Flatten())
     model.classifier = nn.Linear(4, 2)
-    groups = make_optimiser(model, OptimConfig("muon", 0.1)).param_groups
+    groups = make_optimiser(model, OptimConfig("muon", 0.1, weight_decay=0.0)).param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found = {names[id(p)]: group["orthogonal"] for group in groups for p in group["params"]}
     assert len(found) == len(names)

@@ -12,10 +12,33 @@ import torch.nn.functional as F
 from tests.training.conftest import Configure
 from torch import Tensor
 
-from verydeep.data import Dataset, Split, Task
+from verydeep.data import DataConfig, Dataset, Split, Task
 from verydeep.errors import UserError
 from verydeep.objectives import Metric, Objective
-from verydeep.training import ModelConfig, Run, TrainConfig, TrainingProgress, evaluate, resume, train
+from verydeep.training import (
+    ModelConfig,
+    OptimConfig,
+    Run,
+    ScheduleConfig,
+    TrainConfig,
+    TrainingProgress,
+    evaluate,
+    resume,
+    train,
+)
+
+
+@pytest.fixture
+def configure() -> Configure:
+    """A configuration that trains in a moment, with some fields changed; what is not given is chosen for the data."""
+
+    def make(**changes: Any) -> TrainConfig:
+        model, optim = ModelConfig("highway-mlp", depth=3, width=6), OptimConfig("sgd", lr=0.1, weight_decay=0.0)
+        plain = TrainConfig(DataConfig("own"), model, optim, ScheduleConfig("constant"), epochs=2, batch_size=10)
+        return replace(plain, **{"patience": 0, "threads": 1, "checkpoint_every": 0.0, **changes})
+
+    return make
+
 
 TASKS = {
     "regression": Task("regression", ("price", "area"), (100.0, 5.0), (20.0, 1.0)),

@@ -30,7 +30,7 @@ def digits() -> Dataset:
 def test_weights_and_metrics_are_those_of_a_run(digits: Dataset, tmp_path: Path) -> None:
     run = train(CONFIG, tmp_path / "run", dataset=digits, progress=False)
     trained = train_in_memory(CONFIG, digits)
-    assert trained.config == run.config
+    assert replace(trained.config, threads=None) == replace(run.config, threads=None)
     assert trained.status == "finished"
     assert [replace(line, seconds=0.0) for line in trained.metrics] == [
         replace(line, seconds=0.0) for line in run.metrics

@@ -84,7 +84,7 @@ def test_the_contrast_of_a_large_image_does_not_depend_on_its_batch(
 
 def test_training_evaluation_and_analysis_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, lazy = both(folder(tmp_path / "pets", (8, 8)), monkeypatch, validation=0.2)
-    config = TrainConfig(DataConfig("pets"), ModelConfig(depth=3, width=8), epochs=2, batch_size=4)
+    config = TrainConfig(DataConfig("pets"), ModelConfig("highway-mlp", depth=3, width=8), epochs=2, batch_size=4)
     runs = [train(config, tmp_path / f"{i}", dataset=data, progress=False) for i, data in enumerate((whole, lazy))]
     numbers = [[(line.loss, line.valid_loss, line.test_loss) for line in run.metrics] for run in runs]
     assert numbers[0] == numbers[1]

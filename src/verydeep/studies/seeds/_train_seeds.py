@@ -212,7 +212,7 @@ def _record_runs(seeds: Seeds) -> None:
             run = seeds.runs.get(task.number)
             if task.state == "running" or run is None or run.summary is None:
                 continue
-            metrics, result = run.metrics, task.attempts.result
+            metrics, result = run.tested_metrics, task.attempts.result
             if result is None or result["epochs"] != len(metrics):
                 study.add_result(task.name, run.summary.status, metrics, of=run.config.epochs)
 

@@ -195,6 +195,12 @@ class Run:
         return data.task or Task("classification", data.classes, target=self.config.data.target)  # of earlier versions
 
     @property
+    def tested_metrics(self) -> list[EpochMetrics]:
+        """The metrics of every completed epoch; those of the saved weights include a test at the end of the run."""
+        measured = self.measured
+        return [measured if measured is not None and line.epoch == measured.epoch else line for line in self.metrics]
+
+    @property
     def summary(self) -> RunSummary | None:
         """How the run ended; None while it has not finished."""
         file = self.path / "summary.json"
