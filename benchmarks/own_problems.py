@@ -25,7 +25,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import torch
 from _result import write_result
 from sklearn.datasets import (  # type: ignore[import-untyped]
