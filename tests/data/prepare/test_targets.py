@@ -92,6 +92,7 @@ def test_numbers_are_standardised_by_the_training_rows_and_restored(tmp_path: Pa
         ({"y": ["u", "v"] * 9, "z": [0, 1] * 9}, {"target": ("y", "z")}, "several targets must be numbers, but 'y'"),
         ({"y": [0, 1] * 9, "z": [0, 1] * 9}, {"target": ("y", "z"), "task": "classification"}, "takes one target"),
         ({"y": [1e39, 2.5] * 9}, {}, "is not a finite number"),
+        ({"y": ["x" * 1000] * 9}, {}, f"table.csv: only one class, '{'x' * 60}'; a classifier needs at least two"),
         ({"y": [1, 2, "inf"] * 9}, {}, "row 4, column 'y': the target inf is not a finite number"),
     ],
 )

@@ -102,7 +102,7 @@ def _useless(train: Table, name: str, values: np.ndarray, form: Form) -> Ignored
     if not len(present):
         return IgnoredColumn(name, "no values in the training rows")
     if (present == present[0]).all() and not missing.any():
-        return IgnoredColumn(name, f"the same value, {train.text(name)[0]}, in all training rows")
+        return IgnoredColumn(name, f"the same value, {train.text(name)[0][:60]}, in all training rows")
     if form != "number" or values[0] % 1 != 0:
         return None
     override = f"to use it, list it in data.numeric: [{name!r}]"

@@ -134,7 +134,7 @@ def _require(split: RawSplit, name: str, holds: np.ndarray, otherwise: str) -> N
     bad = np.flatnonzero(~holds)
     if len(bad):
         row = int(bad[0])
-        raise UserError(f"{split.where(row, name)}: the target {split.targets[name][row]} {otherwise}")
+        raise UserError(f"{split.where(row, name)}: the target {str(split.targets[name][row])[:60]} {otherwise}")
 
 
 def _check_columns(split: RawSplit, names: tuple[str, ...]) -> None:
@@ -167,7 +167,7 @@ def _class_names(train: RawSplit, source: str) -> tuple[str, ...]:
     (labels,) = train.targets.values()
     names = [_label(label) for label in _distinct(labels)[0]]
     if len(names) < 2:
-        raise UserError(f"{source}: only one class, {names[0]!r}; a classifier needs at least two")
+        raise UserError(f"{source}: only one class, {shorten(names[0])}; a classifier needs at least two")
     if train.classes is not None:
         return train.classes
     try:
@@ -185,7 +185,7 @@ def _class_numbers(split: RawSplit, classes: tuple[str, ...]) -> Tensor:
         if _label(value) not in number:
             first = int(np.flatnonzero(labels == value)[0])
             raise UserError(
-                f"{split.where(first, column)}: class {_label(value)!r} does not occur in the training data"
+                f"{split.where(first, column)}: class {shorten(_label(value))} does not occur in the training data"
             )
     return torch.from_numpy(np.array([number[_label(value)] for value in values], dtype=np.int64)[index])
 
