@@ -46,6 +46,7 @@ QUICK = TrainConfig(
     OptimConfig(lr=0.1),
     epochs=2,
     batch_size=100,
+    metric="accuracy",
     threads=1,
     checkpoint_every=0.0,
 )

@@ -180,6 +180,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         done = 0 if first else self.n_iter_
         config = self._config() if first else self._completed
         config = replace(config, epochs=done + 1, schedule=ScheduleConfig("constant"), patience=0)
+        if config.optim.weight_decay is None:  # the part says nothing about how much data there is in all
+            config = replace(config, optim=replace(config.optim, weight_decay=0.0))
         weights = None if weight is None else {"train": torch.from_numpy(weight)}
         if first:
             return self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [])

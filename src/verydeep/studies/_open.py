@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.study import StudyDirection
 
+from verydeep.config import dotted, to_dict
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.redact import redact
 from verydeep.studies._artifacts import Artifacts
 from verydeep.studies._group import Group, changed_settings, default_metric
+from verydeep.studies._space import with_settings
 from verydeep.studies._study import Study, upgrade_study
 from verydeep.studies.storage._journal import JournalStore
 from verydeep.studies.storage._postgres import PostgresStore, storage_errors
 from verydeep.studies.storage._store import HEARTBEAT, Store, quiet_optuna
-from verydeep.training import complete_config
+from verydeep.training import TrainConfig, complete_config
 from verydeep.words import higher_is_better
 
 if TYPE_CHECKING:
@@ -81,16 +83,16 @@ def start_study(
         Study('depths', 2 trainings in 2 groups, by loss)
     """
     folder = Path(folder)
-    groups = [replace(group, config=complete_config(group.config)) for group in groups]
     _refuse_other_folders(folder, groups)
     known = _read_study_json(folder)
     if known:
         _check_same_storage(folder, known, storage)
-    first = groups[0].config
-    metric = metric or default_metric(first, bool(first.data.validation) or first.data.valid_path is not None)
     store = _open_store(folder, storage, heartbeat)
     with storage_errors(), quiet_optuna():
         name = _study_name(folder, known, store)
+        groups = _completed(groups, name, folder, store)
+        first = groups[0].config
+        metric = metric or default_metric(first, bool(first.data.validation) or first.data.valid_path is not None)
         if new and name in optuna.get_all_study_names(store.storage):
             raise UserError(
                 f"the storage already has a study '{name}'; join it with verydeep worker, or choose another folder"
@@ -189,6 +191,27 @@ def _study_name(folder: Path, known: dict[str, Any] | None, store: Store) -> str
         return str(known["name"])
     names = optuna.get_all_study_names(store.storage) if known and isinstance(store, JournalStore) else []
     return names[0] if len(names) == 1 else folder.resolve().name  # the journal of an earlier version, or a new study
+
+
+def _completed(groups: Sequence[Group], name: str, folder: Path, store: Store) -> list[Group]:
+    """The groups with every setting that was not given: as before in an existing study, or chosen for the data."""
+    before: dict[str, Group] = {}
+    if name in optuna.get_all_study_names(store.storage):
+        existing = optuna.load_study(study_name=name, storage=store.storage)
+        upgrade_study(existing)
+        if "metric" in existing.user_attrs:
+            before = {group.name: group for group in Study(name, folder, store).groups}
+    return [
+        replace(group, config=_as_before(group.config, before[group.name].config))
+        if group.name in before
+        else replace(group, config=complete_config(group.config))
+        for group in groups
+    ]
+
+
+def _as_before(config: TrainConfig, before: TrainConfig) -> TrainConfig:
+    given, known = dotted(to_dict(config)), dotted(to_dict(before))
+    return with_settings(config, {name: known.get(name) for name, value in given.items() if value is None})
 
 
 def _check_same_settings(study: Study, groups: Sequence[Group], metric: str, restart_changed: bool) -> None:
