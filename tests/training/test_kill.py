@@ -17,7 +17,7 @@ DYING = '''
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
-import torch, torch._dynamo
+import sklearn.metrics, torch, torch._dynamo
 from torch import nn
 from safetensors import safe_open
 from verydeep.data import DataConfig, Dataset, Split, Task
