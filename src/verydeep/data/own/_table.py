@@ -105,7 +105,8 @@ class Table:
             row = int(bad[0])
             cell = self.as_text(column)[bad[:1]].text()[0] if isinstance(cells, TextColumn) else cells[row]
             raise UserError(
-                f"{self.place(row, column)}: {str(cell)[:60]} is infinite or too large for float32; correct or remove it"
+                f"{self.place(row, column)}: {str(cell)[:60]} is infinite or too large for float32; "
+                "correct or remove it"
             )
         return values
 
