@@ -101,6 +101,18 @@ def test_pyarrow_is_used_for_files_with_quotes_and_line_breaks_in_cells(
     assert load_dataset(tmp_path / "t.csv").train.x.shape[1] == 6
 
 
+def test_the_threads_of_pyarrow_do_not_need_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that reads ahead in a file of Python while Python exits, after an error, would abort the process."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow import csv
+
+    files, open_csv = [], csv.open_csv
+    monkeypatch.setattr(csv, "open_csv", lambda file, **options: files.append(file) or open_csv(file, **options))
+    (tmp_path / "t\udcff.csv").write_text("a,b\n1,2\n")
+    assert len(read_table(tmp_path / "t\udcff.csv")) == 1
+    assert [type(file) for file in files] == [pa.OSFile]
+
+
 def test_a_ragged_row_far_down_is_named_by_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{PYARROW}._BLOCK", 512)
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(900)) + "1\n5,1\n")
