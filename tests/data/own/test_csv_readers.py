@@ -107,7 +107,12 @@ def test_the_threads_of_pyarrow_do_not_need_python(tmp_path: Path, monkeypatch: 
     from pyarrow import csv
 
     files, open_csv = [], csv.open_csv
-    monkeypatch.setattr(csv, "open_csv", lambda file, **options: files.append(file) or open_csv(file, **options))
+
+    def noted(file: object, **options: Any) -> Any:
+        files.append(file)
+        return open_csv(file, **options)
+
+    monkeypatch.setattr(csv, "open_csv", noted)
     (tmp_path / "t\udcff.csv").write_text("a,b\n1,2\n")
     assert len(read_table(tmp_path / "t\udcff.csv")) == 1
     assert [type(file) for file in files] == [pa.OSFile]
@@ -191,7 +196,7 @@ def test_a_reader_that_an_error_left_unfinished_is_collected_quietly(
 
 
 def test_parquet_is_read_in_parts(tmp_path: Path) -> None:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     import pyarrow.parquet  # type: ignore[import-untyped]
 
     pyarrow.parquet.write_table(pa.table({"a": range(100), "b": ["u", None] * 50}), tmp_path / "t.parquet", 30)

@@ -319,8 +319,8 @@ def test_parquet_errors_name_file_row_and_column(tmp_path: Path) -> None:
 def test_parquet_dates_in_place_of_numbers_are_named_unless_all_are_missing(tmp_path: Path) -> None:
     from datetime import datetime
 
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     missing, dates = [None, None], [None, datetime(2020, 1, 2)]
     for name, cells in (("missing", missing), ("dates", dates)):
