@@ -85,7 +85,7 @@ class Sheet:
 
     def _text(self) -> bytes:
         file = io.StringIO()
-        quoting = csv.QUOTE_ALL if self.quote_all else csv.QUOTE_MINIMAL
+        quoting: Any = csv.QUOTE_ALL if self.quote_all else csv.QUOTE_MINIMAL
         writer = csv.writer(file, delimiter=self.delimiter, lineterminator=self.newline, quoting=quoting)
         writer.writerow(self.header)
         writer.writerows(self.rows)
@@ -185,7 +185,7 @@ def some_cells(sheet: Sheet, draw: random.Random) -> None:
 def whole_column(sheet: Sheet, draw: random.Random) -> None:
     word, words = draw.choice(WORDS), draw.sample(WORDS, 3)
     big = draw.choice([1e18, 1e30, 3e38, 1e200])
-    cells = draw.choice(
+    cells: Callable[[int], str] = draw.choice(
         [
             lambda _: word,
             lambda _: draw.choice(words),
@@ -205,7 +205,7 @@ def whole_column(sheet: Sheet, draw: random.Random) -> None:
 
 def target_cells(sheet: Sheet, draw: random.Random) -> None:
     word, big = draw.choice(WORDS), draw.choice([1e20, 1e38, 1e100])
-    cells = draw.choice(
+    cells: Callable[[int], str] = draw.choice(
         [
             lambda _: "1",
             str,
@@ -233,7 +233,7 @@ def few_rows(sheet: Sheet, draw: random.Random) -> None:
 
 def rows_again(sheet: Sheet, draw: random.Random) -> None:
     if sheet.rows:
-        extra = draw.choice(
+        extra: list[list[str]] = draw.choice(
             [[sheet.header], [[]], sheet.rows, [draw.choice(sheet.rows)] * 30, [[""] * len(sheet.header)]]
         )
         at = draw.randrange(len(sheet.rows) + 1)

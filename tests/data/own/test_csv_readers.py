@@ -101,6 +101,23 @@ def test_pyarrow_is_used_for_files_with_quotes_and_line_breaks_in_cells(
     assert load_dataset(tmp_path / "t.csv").train.x.shape[1] == 6
 
 
+def test_the_threads_of_pyarrow_do_not_need_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that reads ahead in a file of Python while Python exits, after an error, would abort the process."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow import csv
+
+    files, open_csv = [], csv.open_csv
+
+    def noted(file: object, **options: Any) -> Any:
+        files.append(file)
+        return open_csv(file, **options)
+
+    monkeypatch.setattr(csv, "open_csv", noted)
+    (tmp_path / "t\udcff.csv").write_text("a,b\n1,2\n")
+    assert len(read_table(tmp_path / "t\udcff.csv")) == 1
+    assert [type(file) for file in files] == [pa.OSFile]
+
+
 def test_a_ragged_row_far_down_is_named_by_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{PYARROW}._BLOCK", 512)
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(900)) + "1\n5,1\n")
@@ -179,7 +196,7 @@ def test_a_reader_that_an_error_left_unfinished_is_collected_quietly(
 
 
 def test_parquet_is_read_in_parts(tmp_path: Path) -> None:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     import pyarrow.parquet  # type: ignore[import-untyped]
 
     pyarrow.parquet.write_table(pa.table({"a": range(100), "b": ["u", None] * 50}), tmp_path / "t.parquet", 30)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from verydeep.data import TablePreparation, load_dataset
+from verydeep.data import TablePreparation, load_dataset, read_table
 from verydeep.errors import UserError
 
 Write = Callable[..., Path]
@@ -314,6 +314,20 @@ def test_parquet_errors_name_file_row_and_column(tmp_path: Path) -> None:
     (tmp_path / "r.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(UserError, match=r"r\.parquet: cannot be read as Parquet"):
         load_dataset(tmp_path / "r.parquet")
+
+
+def test_parquet_dates_in_place_of_numbers_are_named_unless_all_are_missing(tmp_path: Path) -> None:
+    from datetime import datetime
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    missing, dates = [None, None], [None, datetime(2020, 1, 2)]
+    for name, cells in (("missing", missing), ("dates", dates)):
+        pq.write_table(pa.table({"a": pa.array(cells, pa.timestamp("us"))}), tmp_path / f"{name}.parquet")
+    assert np.isnan(read_table(tmp_path / "missing.parquet").numbers("a")).all()
+    with pytest.raises(UserError, match="row 2, column 'a': '2020-01-02' is not a number, but other rows hold numbers"):
+        read_table(tmp_path / "dates.parquet").numbers("a")
 
 
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
-from os import SEEK_END
+from os import SEEK_END, fsencode
 from pathlib import Path
 from typing import Any
 
@@ -48,29 +48,31 @@ def _tables(path: Path, names: list[str], options: TableOptions, rows: int | Non
 
     numbers = [str(i) for i in range(len(names))]
     keep = {number: name for number, name in zip(numbers, names, strict=True) if name not in options.skip}
-    with path.open("rb") as file:
-        reader = csv.open_csv(
-            file,
-            read_options=csv.ReadOptions(column_names=numbers, skip_rows=1, block_size=_BLOCK, use_threads=False),
-            parse_options=csv.ParseOptions(delimiter=options.delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types={number: pa.string() for number in keep},
-                include_columns=list(keep),
-                null_values=_NULLS,
-                strings_can_be_null=True,
-            ),
-        )
-        start = 2  # the header is row 1
-        for block, batch in enumerate(reader, start=1):
-            for offset in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
-                part = batch.slice(offset, rows)
-                columns = {
-                    name: _column(part.column(i), options.decimal, options.keeps_text(name))
-                    for i, name in enumerate(keep.values())
-                }
-                yield Table(path, dict(columns), np.arange(start, start + part.num_rows))
-                start += part.num_rows
-            report_progress(path, block * _BLOCK)
+    # A file of pyarrow, not one of Python: after an error a thread may still read ahead, and one that needs Python's
+    # lock while Python exits aborts the process.
+    file = pa.OSFile(fsencode(path))
+    reader = csv.open_csv(
+        file,
+        read_options=csv.ReadOptions(column_names=numbers, skip_rows=1, block_size=_BLOCK, use_threads=False),
+        parse_options=csv.ParseOptions(delimiter=options.delimiter, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types={number: pa.string() for number in keep},
+            include_columns=list(keep),
+            null_values=_NULLS,
+            strings_can_be_null=True,
+        ),
+    )
+    start = 2  # the header is row 1
+    for block, batch in enumerate(reader, start=1):
+        for offset in range(0, batch.num_rows, rows or max(1, batch.num_rows)):
+            part = batch.slice(offset, rows)
+            columns = {
+                name: _column(part.column(i), options.decimal, options.keeps_text(name))
+                for i, name in enumerate(keep.values())
+            }
+            yield Table(path, dict(columns), np.arange(start, start + part.num_rows))
+            start += part.num_rows
+        report_progress(path, block * _BLOCK)
 
 
 def _column(cells: Any, decimal: str, keep_text: bool) -> Column:  # noqa: ANN401 - pyarrow has no types

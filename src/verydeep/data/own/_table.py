@@ -87,8 +87,10 @@ class Table:
             return cells.parsed(form)
         if cells.dtype.kind == "M":
             days = (cells - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-            return np.asarray(days, dtype=np.float64) if form in DATE_FORMS else None
-        return cells if form in ("number", "grouped", "boolean") or np.isnan(cells).all() else None
+            values, is_form = np.asarray(days, dtype=np.float64), form in DATE_FORMS
+        else:
+            values, is_form = cells, form in ("number", "grouped", "boolean")
+        return values if is_form or is_missing(cells).all() else None
 
     def numbers(self, column: str, form: Form = "number") -> np.ndarray:
         """Get a column as float64; raise at the first cell not in this form, or not finite in float32."""
@@ -105,13 +107,17 @@ class Table:
             row = int(bad[0])
             cell = self.as_text(column)[bad[:1]].text()[0] if isinstance(cells, TextColumn) else cells[row]
             raise UserError(
-                f"{self.place(row, column)}: {str(cell)[:60]} is infinite or too large for float32; correct or remove it"
+                f"{self.place(row, column)}: {str(cell)[:60]} is infinite or too large for float32; "
+                "correct or remove it"
             )
         return values
 
     def _first_wrong(self, column: str, form: Form) -> tuple[int, str]:
         """The first cell that is not written in a form: its row and its text."""
-        cells = self.as_text(column)
+        stored, cells = self.cells(column), self.as_text(column)
+        if not isinstance(stored, TextColumn):  # all of them are
+            row = int(np.flatnonzero(~is_missing(stored))[0])
+            return row, cells.values[cells.codes[row]]
         wrong = [parse(value, form, cells.decimal) is None for value in cells.values]
         row = int(np.flatnonzero(cells.expand(wrong, False, bool))[0])
         return row, cells.values[cells.codes[row]]
