@@ -185,46 +185,42 @@ def some_cells(sheet: Sheet, draw: random.Random) -> None:
 def whole_column(sheet: Sheet, draw: random.Random) -> None:
     word, words = draw.choice(WORDS), draw.sample(WORDS, 3)
     big = draw.choice([1e18, 1e30, 3e38, 1e200])
-    cells: Callable[[int], str] = draw.choice(
-        [
-            lambda _: word,
-            lambda _: draw.choice(words),
-            lambda i: f"id-{i}",
-            str,
-            lambda i: str(i) if i % 2 else "word",
-            lambda i: f"{draw.gauss(0, big):.9g}",
-            lambda i: f"{big + i:.17g}",
-            lambda i: draw.choice(["2020-01-01", "1.2.2020", "Jan 5, 2020", "2020-13-45"]),
-            lambda i: draw.choice(["1%", "2", "3,5", "4.5"]),
-            lambda i: str(2**63 + i),
-            lambda i: f"{i}e-310",
-        ]
-    )
-    sheet.column(draw.choice([*sheet.header, *sheet.targets]), cells)
+    choices: list[Callable[[int], str]] = [
+        lambda _: word,
+        lambda _: draw.choice(words),
+        lambda i: f"id-{i}",
+        str,
+        lambda i: str(i) if i % 2 else "word",
+        lambda i: f"{draw.gauss(0, big):.9g}",
+        lambda i: f"{big + i:.17g}",
+        lambda i: draw.choice(["2020-01-01", "1.2.2020", "Jan 5, 2020", "2020-13-45"]),
+        lambda i: draw.choice(["1%", "2", "3,5", "4.5"]),
+        lambda i: str(2**63 + i),
+        lambda i: f"{i}e-310",
+    ]
+    sheet.column(draw.choice([*sheet.header, *sheet.targets]), draw.choice(choices))
 
 
 def target_cells(sheet: Sheet, draw: random.Random) -> None:
     word, big = draw.choice(WORDS), draw.choice([1e20, 1e38, 1e100])
-    cells: Callable[[int], str] = draw.choice(
-        [
-            lambda _: "1",
-            str,
-            lambda i: "a" if i else "b",
-            lambda i: word if i % 3 else "b",
-            lambda i: word if i == 5 else str(i % 2),
-            lambda i: f"{i}.5",
-            lambda i: f"{i * big:.9g}",
-            lambda i: f"{1e6 + i * 1e-7:.9f}",
-            lambda i: draw.choice(["0", "1", "2"]),
-            lambda i: draw.choice(NAMES),
-            lambda i: "1" if i < 39 else "0",
-            lambda i: f"{i % 3}%",
-            lambda i: "2020-01-0" + str(1 + i % 9),
-            lambda i: f"{i}e-320",
-        ]
-    )
+    choices: list[Callable[[int], str]] = [
+        lambda _: "1",
+        str,
+        lambda i: "a" if i else "b",
+        lambda i: word if i % 3 else "b",
+        lambda i: word if i == 5 else str(i % 2),
+        lambda i: f"{i}.5",
+        lambda i: f"{i * big:.9g}",
+        lambda i: f"{1e6 + i * 1e-7:.9f}",
+        lambda i: draw.choice(["0", "1", "2"]),
+        lambda i: draw.choice(NAMES),
+        lambda i: "1" if i < 39 else "0",
+        lambda i: f"{i % 3}%",
+        lambda i: "2020-01-0" + str(1 + i % 9),
+        lambda i: f"{i}e-320",
+    ]
     for name in sheet.targets[: draw.randint(1, 2)]:
-        sheet.column(name, cells)
+        sheet.column(name, draw.choice(choices))
 
 
 def few_rows(sheet: Sheet, draw: random.Random) -> None:

@@ -153,7 +153,7 @@ def test_a_terminal_shows_a_bar_with_all_that_one_wants_to_know(columns: int, wo
     frames = [frame for frame in re.split(r"[\r\n]+", plain) if re.match(r"epoch \d+/9 .*━", frame)]
     full = [frame for frame in frames if "left" in frame]
     assert full
-    expected = (*words, "loss ", "%", "lr 0.01", "━━")
+    expected = (*words, "loss ", "%", "lr 0.0", "━━")
     assert [(word, frame) for frame in full for word in expected if word not in frame] == []
     assert all(len(frame.rstrip()) <= columns for frame in frames)
     lines = [line for line in plain.splitlines() if re.match(r"epoch +\d+/9  loss", line.strip("\r"))]
