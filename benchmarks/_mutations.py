@@ -198,7 +198,8 @@ def whole_column(sheet: Sheet, draw: random.Random) -> None:
         lambda i: str(2**63 + i),
         lambda i: f"{i}e-310",
     ]
-    sheet.column(draw.choice([*sheet.header, *sheet.targets]), draw.choice(choices))
+    cells = draw.choice(choices)
+    sheet.column(draw.choice([*sheet.header, *sheet.targets]), cells)
 
 
 def target_cells(sheet: Sheet, draw: random.Random) -> None:
@@ -219,8 +220,9 @@ def target_cells(sheet: Sheet, draw: random.Random) -> None:
         lambda i: "2020-01-0" + str(1 + i % 9),
         lambda i: f"{i}e-320",
     ]
+    cells = draw.choice(choices)
     for name in sheet.targets[: draw.randint(1, 2)]:
-        sheet.column(name, draw.choice(choices))
+        sheet.column(name, cells)
 
 
 def few_rows(sheet: Sheet, draw: random.Random) -> None:
