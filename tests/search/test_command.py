@@ -429,8 +429,8 @@ def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write,
     assert main(["search", str(file), "--study", str(folder), "--jobs", "1", "--quiet"]) == 0
     study = open_search(folder)
     (found,) = study.records()
-    assert study.metric == "valid_accuracy"
-    assert found.value == found.curve[0].valid_accuracy
+    assert study.metric == "valid_loss"
+    assert found.value == found.curve[0].valid_loss
     assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
 
 
