@@ -11,7 +11,15 @@ import pytest
 import torch
 from torch import nn
 
-from verydeep.analysis import LesionStudy, PruneReport, load_findings, load_result
+from verydeep.analysis import (
+    DepthUsage,
+    GreedyLesion,
+    LesionStudy,
+    PruneReport,
+    depth_usage,
+    load_findings,
+    load_result,
+)
 from verydeep.cli import main
 from verydeep.cli._run_options import data_label, parse_tolerance
 from verydeep.cli.commands._analyze import moments, selected_parts
@@ -220,6 +228,20 @@ def test_the_pruned_network_is_a_run(run: Run, capsys: pytest.CaptureFixture[str
     assert rows["run-pruned"]["status"] == "pruned"
     assert rows["run-pruned"]["depth"] == 5 - len(report["removed"])
     assert rows["run-pruned"]["test_accuracy"] == pytest.approx(1 - report["test"][1]["error"])
+
+
+def test_a_network_that_needs_every_layer_is_not_called_smaller(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def keep_all(greedy: GreedyLesion, tolerance: float) -> DepthUsage:
+        found = depth_usage(greedy, tolerance)
+        return replace(found, kept=tuple(sorted((*found.kept, *found.idle))), idle=())
+
+    monkeypatch.setattr("verydeep.analysis.depth_usage", keep_all)
+    assert main(["prune", str(run.path)]) == 0
+    printed = capsys.readouterr().out
+    assert "every layer is needed" in printed
+    assert "smaller" not in printed
 
 
 def test_what_was_found_is_kept_when_a_later_part_fails(

@@ -116,6 +116,7 @@ def test_the_root_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("mnist", {"preprocess": "whiten"}, "preprocess: expected 'paper' or 'scale'"),
         ("mnist", {"augment": {"pad": -1}}, "pad must be 0 or more"),
         ("a.csv", {"delimiter": ";;"}, "delimiter must be one character"),
+        ("a.csv", {"delimiter": "tab"}, r"'\\t' \(a tab\)"),
         ("a.csv", {"image_size": 0}, "image_size must be between 1 and 4096"),
         ("a.csv", {"test": 0.2, "test_path": "b.csv"}, "give data.test_path or data.test, not both"),
         (DataConfig("mnist"), {"seed": 1}, "in the DataConfig or as arguments, not both"),

@@ -79,6 +79,17 @@ def test_best_writes_a_configuration_that_trains_to_the_same_result(
     assert Run.load(tmp_path / "again").metrics[0].valid_accuracy == best.value
 
 
+def test_the_training_that_is_selected_is_tested(write: Write, tmp_path: Path) -> None:
+    rows = "".join(f"{i % 7},{i * i % 11},{'ab'[i % 7 > 2]}\n" for i in range(60))
+    (tmp_path / "own.csv").write_text("u,v,target\n" + rows)
+    file = write(trials=1)
+    file.write_text(file.read_text().replace('"digits"', f"'{tmp_path / 'own.csv'}'"))
+    work(start_search(tmp_path / "study", read_search(file)))
+    assert open_search(tmp_path / "study").config.train.evaluate_test == "never"
+    assert main(["search", "best", str(tmp_path / "study")]) == 0
+    assert from_dict(TrainConfig, read_toml(tmp_path / "study" / "best.toml")).evaluate_test == "end"
+
+
 def test_a_trial_is_a_run_like_any_other(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", str(searched / "trials" / "0000"), "--json"]) == 0
     assert "accuracy" in capsys.readouterr().out
@@ -418,8 +429,8 @@ def test_data_with_validation_samples_of_its_own_is_judged_by_them(write: Write,
     assert main(["search", str(file), "--study", str(folder), "--jobs", "1", "--quiet"]) == 0
     study = open_search(folder)
     (found,) = study.records()
-    assert study.metric == "valid_accuracy"
-    assert found.value == found.curve[0].valid_accuracy
+    assert study.metric == "valid_loss"
+    assert found.value == found.curve[0].valid_loss
     assert main(["search", str(file), "--study", str(folder), "--quiet"]) == 0
 
 

@@ -101,6 +101,34 @@ def test_a_task_is_learnt_and_resumed_to_the_same_bits(kind: str, configure: Con
         assert outcome(resume(path, dataset=data)) == outcome(whole)
 
 
+def test_the_test_at_the_end_is_measured_without_validation_data(configure: Configure, tmp_path: Path) -> None:
+    data = replace(data_for("regression"), valid=None)
+    run = train(configure(evaluate_test="end"), tmp_path / "run", dataset=data)
+    assert run.measured is not None
+    assert run.measured.get("test_r2") == evaluate(run.model, data.test).score
+
+
+def test_a_run_that_diverges_is_tested_with_its_best_weights(configure: Configure, tmp_path: Path) -> None:
+    data = data_for("classification")
+
+    class Explode(TrainingProgress):
+        """Spoils the network before its last epoch."""
+
+        def epoch(self, metrics: Any) -> None:
+            if metrics.epoch == 1:
+                with torch.no_grad():
+                    for parameter in network.parameters():
+                        parameter.mul_(1e6)
+
+    network = torch.nn.Sequential(torch.nn.Linear(data.train.x.shape[1], data.task.outputs))
+    run = train(configure(evaluate_test="end"), tmp_path / "run", model=network, dataset=data, progress=Explode())
+    assert run.summary is not None
+    assert run.summary.status == "diverged"
+    assert run.measured is not None
+    assert run.measured.epoch == 1
+    assert run.measured.test_accuracy is not None
+
+
 @pytest.mark.parametrize("loss", ["squared", "huber", "absolute"])
 def test_losses_of_a_regression(loss: Any, configure: Configure, tmp_path: Path) -> None:
     data = data_for("regression")

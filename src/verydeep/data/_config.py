@@ -91,7 +91,9 @@ class DataConfig:
         if self.delimiter == r"\t":  # as one types it in a shell
             object.__setattr__(self, "delimiter", "\t")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise UserError(f"data.delimiter must be one character such as ',' or ';', got {self.delimiter!r}")
+            raise UserError(
+                f"data.delimiter must be one character such as ',', ';' or '\\t' (a tab), got {self.delimiter!r}"
+            )
         object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
 
 

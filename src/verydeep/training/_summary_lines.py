@@ -61,7 +61,7 @@ def _target(config: TrainConfig, dataset: Dataset) -> str:
         return f"{columns}classification, {plural(task.outputs, 'class').replace('classs', 'classes')}; {share}{other}"
     if task.kind == "multilabel":
         ones = [f"{name} {share:.1%}" for name, share in zip(task.names, y.mean(0).tolist(), strict=True)]
-        return f"{plural(task.outputs, 'label')}, of the training samples have: {_cut(ones)}"
+        return f"multilabel, {plural(task.outputs, 'label')}; share of the training samples that have it: {_cut(ones)}"
     original = task.restore(y)
     low, high = original.amin(0).tolist(), original.amax(0).tolist()
     ranges = [f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True)]

@@ -196,7 +196,10 @@ def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
     for row in _rows(report):
         table.add_row(*row)
     console.print(table)
-    print_line(f"the smaller network is the run {folder}")
+    if len(report.kept) == len(report.layers):
+        print_line(f"every layer is needed to stay within the tolerance; a copy of the network is the run {folder}")
+    else:
+        print_line(f"the smaller network is the run {folder}")
 
 
 def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:

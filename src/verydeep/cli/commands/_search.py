@@ -211,6 +211,8 @@ def _best(options: SearchBestOptions) -> int:
         raise UserError(f"{options.study}: no trial has a result yet")
     best, metric = found[0], study.metric
     config = with_settings(study.config.train, best.settings)
+    if config.evaluate_test == "never":  # trials are not tested, but the training that was selected is
+        config = replace(config, evaluate_test="end")
     path = options.out or options.study / "best.toml"
     head = f"# Trial {best.number} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
     write_atomic(path, head + to_toml(to_dict(config)))

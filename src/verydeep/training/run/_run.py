@@ -169,7 +169,9 @@ class Run:
         metrics, summary = self.metrics, self.summary
         if summary is not None and summary.status == "diverged":
             metrics = metrics[:-1]  # the weights of a diverged epoch are not saved
-        elif summary is not None and summary.best is not None:
+        elif summary is not None and summary.best is None and summary.last is not None:
+            return summary.last  # with the metrics of a test at the end, which are not in metrics.jsonl
+        if summary is not None and summary.best is not None:
             return summary.best
         return best_epoch(metrics, self.selection) or (metrics[-1] if metrics else None)
 
