@@ -3,6 +3,7 @@
 import math
 
 MEASURES = {"accuracy": "accuracy", "r2": "R²"}
+_LARGE = 1000  # R² of a network that diverges can have any number of digits
 LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
 
 
@@ -19,7 +20,9 @@ def score(measure: str, value: float, digits: int = 2) -> str:
         value: The score.
         digits: Digits of a percentage after the point; other scores have two more.
     """
-    return f"{value:.{digits}%}" if "accuracy" in measure else f"{value:.{digits + 2}f}"
+    if "accuracy" in measure:
+        return f"{value:.{digits}%}"
+    return f"{value:.{digits + 2}f}" if abs(value) < _LARGE else f"{value:.{digits + 2}g}"
 
 
 def named_score(measure: str, value: float, digits: int = 2) -> str:

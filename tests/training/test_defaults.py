@@ -64,7 +64,7 @@ def test_numbers_need_more_weight_decay_than_classes() -> None:
 def test_images_get_a_convolutional_network() -> None:
     config = chosen(500, shape=(3, 8, 8))
     assert config.model == ModelConfig("highway-conv")
-    assert config.optim == OptimConfig("muon", lr=0.02, weight_decay=0.1)
+    assert config.optim == OptimConfig("muon", lr=0.01, weight_decay=0.1)
     assert chosen(500, replace(config, model=ModelConfig("plain-mlp")), shape=(3, 8, 8)).model.depth == 10
 
 
@@ -85,7 +85,7 @@ def test_what_is_given_is_kept_and_changes_nothing_else() -> None:
     assert (larger.batch_size, larger.epochs, larger.patience) == (75, 500, 167)  # as many updates
 
 
-@pytest.mark.parametrize(("name", "lr"), [("sgd", 0.02), ("adam", 0.002), ("muon", 0.02)])
+@pytest.mark.parametrize(("name", "lr"), [("sgd", 0.02), ("adam", 0.002), ("muon", 0.01)])
 def test_every_optimiser_has_its_rate(name: Any, lr: float) -> None:
     assert chosen(50, TrainConfig(DataConfig("own.csv"), optim=OptimConfig(name))).optim.lr == lr
 

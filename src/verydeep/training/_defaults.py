@@ -103,7 +103,7 @@ def _batch_size(rows: int) -> int:
 def _learning_rate(rows: int, optimiser: str) -> float:
     if optimiser == "sgd":  # small steps show early stopping more of the way that few rows need
         return min(max(0.002 * math.sqrt(rows), 0.02), 0.1)
-    return {"adam": 0.002, "muon": 0.02}[optimiser]
+    return {"adam": 0.002, "muon": 0.01}[optimiser]
 
 
 def _weight_decay(rows: int, task: str) -> float:

@@ -60,12 +60,14 @@ def _target(config: TrainConfig, dataset: Dataset) -> str:
         other = "; for numbers: --task regression" if may_be_number and task.target else ""
         return f"{columns}classification, {plural(task.outputs, 'class').replace('classs', 'classes')}; {share}{other}"
     if task.kind == "multilabel":
-        ones = [f"{name} {share:.1%}" for name, share in zip(task.names, y.mean(0).tolist(), strict=True)]
+        ones = [f"{shorten(name)} {share:.1%}" for name, share in zip(task.names, y.mean(0).tolist(), strict=True)]
         return f"multilabel, {plural(task.outputs, 'label')}; share of the training samples that have it: {_cut(ones)}"
     original = task.restore(y)
     low, high = original.amin(0).tolist(), original.amax(0).tolist()
     ranges = [f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True)]
-    named = ranges if task.outputs == 1 else [f"{name} {r}" for name, r in zip(task.names, ranges, strict=True)]
+    named = (
+        ranges if task.outputs == 1 else [f"{shorten(name)} {r}" for name, r in zip(task.names, ranges, strict=True)]
+    )
     rounded = original.round()
     whole = task.target and not given and task.outputs == 1 and torch.allclose(original, rounded, rtol=1e-6)
     values = f", {len(rounded.unique()):,} different whole numbers; for classes: --task classification" * bool(whole)
