@@ -12,7 +12,7 @@ from verydeep.cli import main
     [
         ("kind", "  target 'kind': classification, 2 classes; 75.0% of the training samples are 'b'"),
         ("size", "  target 'size': regression, 0.5 to 39.5"),
-        ("red,blue", "  multilabel, 2 labels; share of the training samples that have it: red 50.0%, blue 0.0%"),
+        ("red,blue", "  multilabel, 2 labels; share of the training samples that have it: 'red' 50.0%, 'blue' 0.0%"),
     ],
 )
 def test_the_task_and_the_target_are_described(
