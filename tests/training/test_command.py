@@ -441,3 +441,11 @@ def test_a_run_is_found_as_it_is_listed(
         assert main(command) == 2
         assert "there is no run " in (line := one_line(capsys))
         assert line.endswith("did you mean runs/first?\n")
+
+
+def test_the_metric_that_selects_the_weights_is_said_at_the_end(
+    flowers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", str(flowers), "--target", "kind", "--depth", "3", "--epochs", "2", "--metric", "log_loss"]
+    assert main([*command, "--validation", "0.2", "--folder", str(tmp_path / "run")]) == 0
+    assert ", validation log loss " in capsys.readouterr().out.splitlines()[-1]

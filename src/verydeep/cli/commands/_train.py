@@ -383,6 +383,9 @@ def _outcome(run: Run) -> str:
     }
     values = {word: None if line is None else line.get(name) for word, name in names.items()}
     shown = ", ".join(f"{word} {named_score(measure, value)}" for word, value in values.items() if value is not None)
+    selected = run.selection.metric
+    if selected not in ("loss", measure) and line is not None and (value := line.get(f"valid_{selected}")) is not None:
+        shown += f", validation {named_score(selected, value)}"
     kept = f", the best after {best.epoch}" if best and best.epoch != summary.epochs else ""
     epochs = plural(summary.epochs, "epoch")
     return f"{summary.status} after {epochs}{kept}: {shown}"
