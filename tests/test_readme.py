@@ -31,7 +31,7 @@ def commands() -> list[list[str]]:
 def test_the_examples_of_the_readme_run_in_an_empty_folder(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     own_data = [words for words in commands() if any("wine" in word for word in words)]
-    assert len(examples) == len(own_data) == 2
+    assert len(examples) == len(own_data) == 3
     for example in examples:
         subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
     for words in own_data:

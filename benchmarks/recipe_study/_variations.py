@@ -95,7 +95,7 @@ _BASE: Settings = {
     "schedule.milestones": (),
     "optim.classifier_decay": 1.0,
     "model.dropout": 0.0,
-    "evaluate_test": False,
+    "evaluate_test": "never",
 }
 _WORDS = (
     "batches of 100, Nesterov momentum 0.9, one-cycle schedule (20 % warm-up) with a peak learning rate of {lr}, "

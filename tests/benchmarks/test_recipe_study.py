@@ -33,7 +33,7 @@ def test_every_variation_can_be_trained_and_never_sees_the_test_set(study: Any) 
         config = study.config(variation, 6)
         assert config.epochs == 6
         assert config.data.validation is not None
-        assert not config.evaluate_test
+        assert config.evaluate_test == "never"
         with torch.device("meta"):
             create_model(config.model.name, **config.model.overrides())
         assert variation.name == "base" or config != study.config(study.variations[0], 6)

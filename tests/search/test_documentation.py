@@ -26,17 +26,17 @@ def test_the_guides_own_table_is_searched_word_by_word(tmp_path: Path, monkeypat
     assert len(commands) == 4
     for command in commands:
         assert main(command.split()[1:]) == 0
-    best = _accuracy(Path("runs/best"))
+    best = _loss(Path("runs/best"))
     printed = subprocess.run([sys.executable, "-c", in_python], check=True, capture_output=True, text=True).stdout
     assert printed.endswith(f"{best}\n")
-    assert best == max(_accuracy(path) for path in Path("runs/flowers/trials").iterdir())
+    assert best == min(_loss(path) for path in Path("runs/flowers/trials").iterdir())
 
 
-def _accuracy(path: Path) -> float:
+def _loss(path: Path) -> float:
     measured = Run.load(path).measured
     assert measured is not None
-    assert measured.valid_accuracy is not None
-    return measured.valid_accuracy
+    assert measured.valid_loss is not None
+    return measured.valid_loss
 
 
 def test_the_guide_names_every_option_of_the_table() -> None:

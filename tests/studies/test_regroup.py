@@ -102,6 +102,6 @@ def test_commands_that_add_seeds_to_a_study_on_a_server_wait_for_each_other(tmp_
         with study.store.claiming():
             other = pool.submit(start_study, folder, seeds(5), storage=url, add_seeds=True)
             assert wait([other], timeout=1.0).not_done
-            study.set_group(seeds(0, 7)[0])
+            study.set_group(replace(study.groups[0], seeds=(0, 7)))
         other.result()
     assert study.groups[0].seeds == (0, 5, 7)

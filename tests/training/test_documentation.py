@@ -51,7 +51,7 @@ def test_the_guide_to_predictions_states_the_memory_that_was_measured() -> None:
 @pytest.mark.slow
 def test_the_examples_about_predictions_run_one_after_the_other(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "predictions.md").read_text(), flags=re.S)
-    assert len(examples) == 3
+    assert len(examples) == 2
     printed = [
         subprocess.run(
             [sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path, capture_output=True
