@@ -25,6 +25,7 @@ epochs = {EPOCHS}
 batch_size = 12
 data = {{ source = "digits", validation = 0.2 }}
 model = {{ depth = 5, width = 10 }}
+optim = {{ lr = 0.01 }}
 """
 SEARCH = f"""{TRAINING}
 [search]

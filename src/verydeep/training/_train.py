@@ -27,7 +27,7 @@ from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_
 from verydeep.training._progress import TrainingProgress, choose_progress
 from verydeep.training._summary_lines import summary_lines
 from verydeep.training._trainer import Trainer
-from verydeep.training.run._checkpoint import Position, has_checkpoint, remove_old, set_aside
+from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._environment import changed_environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
@@ -364,7 +364,7 @@ def _fit(
                 Run.create(run.path, run.config, model, start.metadata, recorded)
                 if initial is not None:
                     _note(trainer, initial.describe())
-            if group.rank == 0 and trainer.state.position == Position():
+            if group.rank == 0 and (trainer.state.position.epoch, trainer.state.position.batch) == (0, 0):
                 is_own = "dataset" in run.user_supplied
                 progress.summary(summary_lines(run.config, model, dataset, len(trainer.batches), is_own))
             if change is not None:
