@@ -362,11 +362,11 @@ def _fit(
                 initial = start.initial
                 recorded = None if initial is None else {"path": initial.source, "sha256": initial.digest}
                 Run.create(run.path, run.config, model, start.metadata, recorded)
-                if initial is not None:
-                    _note(trainer, initial.describe())
             if group.rank == 0 and (trainer.state.position.epoch, trainer.state.position.batch) == (0, 0):
                 is_own = "dataset" in run.user_supplied
                 progress.summary(summary_lines(run.config, model, dataset, len(trainer.batches), is_own))
+            if start is not None and start.initial is not None and group.rank == 0:
+                _note(trainer, start.initial.describe())
             if change is not None:
                 _change_total(trainer, change)
         _require_equal_start(trainer)
