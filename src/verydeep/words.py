@@ -73,3 +73,12 @@ def metric_value(name: str, value: float) -> str:
     if name in ("rmse", "mae"):
         return f"{value:.4g}"
     return score("accuracy" if name == "exact_match" else name, value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python reads it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

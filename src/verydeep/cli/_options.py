@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from verydeep.errors import UserError
 from verydeep.redact import redact
+from verydeep.words import is_number
 
 Options = TypeVar("Options")
 _NO_DEFAULT = dataclasses.MISSING
@@ -267,21 +268,13 @@ def _parse(settings: Sequence[Setting], arguments: Sequence[str]) -> dict[str, A
 
 def _take_while_values(rest: list[str]) -> list[str]:
     taken = []
-    while rest and (not rest[0].startswith("-") or _is_number(rest[0])):
+    while rest and (not rest[0].startswith("-") or is_number(rest[0])):
         taken.append(rest.pop(0))
     return taken
 
 
 def _is_option(argument: str, names: Mapping[str, object]) -> bool:
     return argument.partition("=")[0].replace("_", "-") in names or argument.startswith("--")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _find(written: str, names: dict[str, tuple[Setting, bool]], settings: Sequence[Setting]) -> tuple[Setting, bool]:

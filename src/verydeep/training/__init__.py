@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         evaluate_metrics,
     )
     from verydeep.training._extend import check_new_total as check_new_total
+    from verydeep.training._fit import Interrupted
     from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
     from verydeep.training._notebook import (
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     )
     from verydeep.training._tensorboard import TensorBoard
     from verydeep.training._torchrun import world_size as world_size
-    from verydeep.training._train import Interrupted, make_model as make_model, resume, train
+    from verydeep.training._train import make_model as make_model, resume, train
     from verydeep.training._train_in_memory import (
         TrainedNetwork as TrainedNetwork,
         train_in_memory as train_in_memory,

@@ -9,7 +9,7 @@ import torch
 from verydeep.data import KNOWN_NAMES, TablePreparation
 from verydeep.errors import shorten
 from verydeep.models import Network
-from verydeep.words import MEASURES, plural
+from verydeep.words import MEASURES, is_number, plural
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,7 +56,7 @@ def _target(config: TrainConfig, dataset: Dataset) -> str:
         counts = torch.bincount(y, minlength=task.outputs)
         largest = int(counts.argmax())
         share = f"{counts[largest] / len(y):.1%} of the training samples are {shorten(task.names[largest])}"
-        may_be_number = not given and all(_is_number(name) for name in task.names) and task.outputs > 2
+        may_be_number = not given and all(is_number(name) for name in task.names) and task.outputs > 2
         other = "; for numbers: --task regression" if may_be_number and task.target else ""
         return f"{columns}classification, {plural(task.outputs, 'class').replace('classs', 'classes')}; {share}{other}"
     if task.kind == "multilabel":
@@ -105,11 +105,3 @@ def _listed(names: tuple[str, ...]) -> str:
 def _cut(parts: list[str]) -> str:
     more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
     return ", ".join(parts[:_MOST_NAMES]) + more
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
