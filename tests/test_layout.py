@@ -24,6 +24,7 @@ FLOORS: list[set[str]] = [
     {"training", "analysis"},
     {"studies"},
     {"search"},
+    {"depth"},
     {"report"},
     {"interop", "sklearn"},
     {"bench"},
@@ -35,6 +36,7 @@ UPWARDS = {
     "training/run/_display.py imports verydeep.report",
     "search/_display.py imports verydeep.report",
     "analysis/_display.py imports verydeep.report",
+    "depth/_display.py imports verydeep.report",
 }
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
