@@ -11,16 +11,16 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.depth._answer import DepthAnswer, DepthNetwork, DepthPoint, LayersUsed, OtherModel, TrainingCurve
-    from verydeep.depth._plan import Plan
+    from verydeep.depth._plan import DepthPlan
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
     "DepthAnswer",
     "DepthNetwork",
+    "DepthPlan",
     "DepthPoint",
     "LayersUsed",
     "OtherModel",
-    "Plan",
     "TrainingCurve",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from verydeep.config import from_dict, to_dict
-from verydeep.depth._plan import Plan
+from verydeep.depth._plan import DepthPlan
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.notebook import html_card
@@ -231,7 +231,7 @@ class DepthAnswer:
         folder: Where everything is.
 
     Example:
-        >>> from verydeep.depth import DepthAnswer, DepthPoint, Plan
+        >>> from verydeep.depth import DepthAnswer, DepthPoint, DepthPlan
         >>> points = tuple(DepthPoint("highway", depth, loss, score) for depth, loss, score in
         ...     ((0, 0.9, 0.7), (1, 0.2, 0.95), (2, 0.19, 0.95)))
         >>> DepthAnswer("moons", 1, "highway", (1, 2), 2, "highway", points).sentence
@@ -256,7 +256,7 @@ class DepthAnswer:
     guess_score: float = 0.0
     rows: tuple[int, ...] = (0, 0, 0)
     features: int = 0
-    plan: Plan = Plan()
+    plan: DepthPlan = DepthPlan()  # noqa: RUF009 - frozen
     seconds: float = 0.0
     source: str = ""
     folder: str = ""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Plan:
+class DepthPlan:
     """What is trained; fixed after the first epochs were timed, and stored.
 
     Attributes:
@@ -28,8 +28,8 @@ class Plan:
         seed: The seed from which everything random follows.
 
     Example:
-        >>> from verydeep.depth import Plan
-        >>> Plan(depths=(0, 1, 2, 4), trials=6).depths[-1]
+        >>> from verydeep.depth import DepthPlan
+        >>> DepthPlan(depths=(0, 1, 2, 4), trials=6).depths[-1]
         4
     """
 
