@@ -1,0 +1,183 @@
+"""Which trainings follow from the results so far: settings are searched, then seeds, then depths around the answer.
+
+Everything follows from the plan and from what the study has recorded, so that a study that was killed at any time goes
+on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from verydeep.depth._cost import Cost
+from verydeep.depth._plan import DepthPlan, candidate_cost, first_stage
+from verydeep.depth._problem import Candidate, Problem, candidates_at
+from verydeep.studies import Group, Sampling, Settings, Stages, Study, TrainingRecord, with_settings
+
+SEARCH = "settings"
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A candidate with settings that its search found good, trained with all seeds.
+
+    Attributes:
+        candidate: The kind of network and its depth.
+        group: The name of its group in the study.
+        settings: The settings that were searched; empty for the default ones.
+    """
+
+    candidate: Candidate
+    group: str
+    settings: Settings
+
+
+class Phases:
+    """Adds to a study what follows from its results.
+
+    Args:
+        study: The study.
+        problem: The data and the family of networks.
+        plan: What is to be trained.
+        cost: What an epoch of each network costs.
+        budget: The cost of everything that is trained.
+        choose: Chooses among the finalists that have been trained: the depth that is enough.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        problem: Problem,
+        plan: DepthPlan,
+        cost: Cost,
+        budget: float,
+        choose: Callable[[Sequence[Finalist]], int | None],
+    ) -> None:
+        self.study, self.problem, self.plan = study, problem, plan
+        self.cost, self.budget, self.choose = cost, budget, choose
+        self.now = ""
+
+    def first_groups(self) -> list[Group]:
+        """The searches of the depths that are trained first, the deepest networks first: they take longest."""
+        depths = sorted(self.plan.depths, reverse=True)
+        return [group for depth in depths for each in candidates_at(depth) for group in self._search(each)]
+
+    def advance(self) -> bool:
+        """Add the trainings that follow from the results so far.
+
+        Returns:
+            Whether there is anything left to train or to wait for.
+        """
+        records = self._records()
+        for candidate in self.candidates():
+            if not _has_ended(self._search_records(candidate, records)):
+                continue
+            for finalist in self._choose_settings(candidate, records):
+                if finalist.group not in records:
+                    self.study.set_group(self._final_group(finalist))
+        records = self._records()
+        if not all(_has_ended(each) for each in records.values()):
+            self.now = self._describe(records)
+            return True
+        depth = self._next_depth(records)
+        if depth is None:
+            return False
+        for candidate in candidates_at(depth):
+            for group in self._search(candidate):
+                self.study.set_group(group)
+        self.now = f"checking depth {depth}, next to the answer so far"
+        return True
+
+    def candidates(self) -> list[Candidate]:
+        """Everything that is trained, ascending by depth."""
+        names = {group.name.split("/")[1] for group in self.study.groups if group.name.startswith(SEARCH)}
+        depths = sorted({int(name.rpartition("-")[2]) for name in names} | set(self.plan.depths))
+        return [candidate for depth in depths for candidate in candidates_at(depth)]
+
+    def finalists(self) -> list[Finalist]:
+        """All networks that have been trained with all seeds."""
+        records = self._records()
+        found = [each for candidate in self.candidates() for each in self._choose_settings(candidate, records)]
+        return [each for each in found if each.group in records]
+
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the networks; each holds out another part of the data."""
+        first = 1000 * self.plan.seed  # a multiple of the number of parts
+        return tuple(range(first, first + self.plan.seeds))
+
+    def _records(self) -> dict[str, list[TrainingRecord]]:
+        found: dict[str, list[TrainingRecord]] = {group.name: [] for group in self.study.groups}
+        for record in self.study.records():
+            found[record.group].append(record)
+        return found
+
+    def _search(self, candidate: Candidate) -> list[Group]:
+        """The trainings that find settings for a candidate: some drawn at random, and the default ones."""
+        plan, name = self.plan, f"{SEARCH}/{candidate.name}"
+        config = self.problem.config(candidate, plan.search_epochs, plan.batch_size)
+        config = with_settings(config, {"seed": self.seeds()[0], "patience": 0})
+        space = self.problem.space(candidate, config)
+        stages = Stages((first_stage(plan), plan.search_epochs), (plan.trials, plan.kept))
+        if first_stage(plan) == plan.search_epochs:
+            stages = Stages((plan.search_epochs,), (plan.trials,))
+        trials = Group(name, config, sampling=Sampling(space, plan.trials, seed=plan.seed), halving=stages)
+        return [Group(f"{name}/default", config), trials]
+
+    def _search_records(self, candidate: Candidate, records: dict[str, list[TrainingRecord]]) -> list[TrainingRecord]:
+        name = f"{SEARCH}/{candidate.name}"
+        return records.get(f"{name}/default", []) + records.get(name, [])
+
+    def _choose_settings(self, candidate: Candidate, records: dict[str, list[TrainingRecord]]) -> list[Finalist]:
+        """The best settings of a candidate by validation loss; the default ones if no training has a result."""
+        found = self._search_records(candidate, records)
+        if not _has_ended(found):
+            return []
+        scored = [record for record in found if record.value is not None] or found[:1]
+        ranked = sorted(scored, key=lambda record: (record.value or 0.0, record.number))
+        return [
+            Finalist(candidate, f"{candidate.name}/{_label(record)}", record.settings)
+            for record in ranked[: self.plan.finalists]
+        ]
+
+    def _final_group(self, finalist: Finalist) -> Group:
+        config = self.problem.config(finalist.candidate, self.plan.epochs, self.plan.batch_size)
+        config = with_settings(config, finalist.settings) if finalist.settings else config
+        return Group(finalist.group, config, seeds=self.seeds())
+
+    def _next_depth(self, records: dict[str, list[TrainingRecord]]) -> int | None:
+        """A depth between the answer so far and the next smaller one, if it can be afforded."""
+        depths = sorted({candidate.depth for candidate in self.candidates()})
+        if len(depths) - len(self.plan.depths) >= self.plan.refinements:
+            return None
+        answer = self.choose(self.finalists())
+        if answer is None or answer == 0:
+            return None
+        below = max(depth for depth in depths if depth < answer)
+        between = (below + answer) // 2
+        if between == below:
+            return None
+        used = [record for group in records.values() for record in group]
+        spent = sum(self._spent(record) for record in used)
+        needed = sum(candidate_cost(self.problem, self.cost, self.plan, each) for each in candidates_at(between))
+        return between if spent + needed <= self.budget else None
+
+    def _spent(self, record: TrainingRecord) -> float:
+        return record.epochs if self.cost.unit == "epochs" else record.seconds + self.cost.per_training
+
+    def _describe(self, records: dict[str, list[TrainingRecord]]) -> str:
+        """What is going on, and why."""
+        searching = {
+            name.split("/")[1] for name, each in records.items() if name.startswith(SEARCH) and not _has_ended(each)
+        }
+        if searching:
+            return "finding settings for each depth"
+        return "training every depth with several seeds, each holding out another part of the data"
+
+
+def _label(record: TrainingRecord) -> str:
+    return f"settings-{record.number}" if record.settings else "default"
+
+
+def _has_ended(records: list[TrainingRecord]) -> bool:
+    """Whether all trainings of a group have a result; those that halving paused have."""
+    return bool(records) and all(record.has_ended for record in records)

@@ -1,0 +1,209 @@
+"""The problem: the data, how parts of it are held out, and which networks it is given to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from verydeep.data import DataConfig, Dataset, load_dataset
+from verydeep.errors import UserError
+from verydeep.models import conv_stages
+from verydeep.nn import suggest_gate_bias
+from verydeep.studies import Choices, Range, Space
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, choose_settings
+from verydeep.words import plural
+
+Kind = Literal["highway", "plain"]
+Network = Literal["mlp", "conv"]
+FOLDS = 5
+_WIDTHS: dict[str, tuple[int, ...]] = {"mlp": (24, 48, 96), "conv": (16,)}
+_FEWEST_ROWS = 10  # training samples, below which parts would have one or two samples
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kind of network and a depth.
+
+    Attributes:
+        kind: `highway` or `plain`; below two layers both are the same, which counts as `highway`.
+        depth: The number of hidden layers, or of layers per stage; 0 is the linear model.
+    """
+
+    kind: Kind
+    depth: int
+
+    @property
+    def name(self) -> str:
+        """Its name in the study: highway-8."""
+        return f"{self.kind}-{self.depth}"
+
+    def describe(self, unit: str = "layers") -> str:
+        """What it is, for people: a highway network of 8 layers."""
+        if self.depth == 0:
+            return "a linear model"
+        layers = plural(self.depth, "layer") + unit.removeprefix("layers")
+        return f"a network of {layers}" if self.depth == 1 else f"a {self.kind} network of {layers}"
+
+
+def candidates_at(depth: int) -> list[Candidate]:
+    """The networks of a depth."""
+    kinds: tuple[Kind, ...] = ("highway",) if depth < 2 else ("highway", "plain")
+    return [Candidate(kind, depth) for kind in kinds]
+
+
+class Problem:
+    """Data and a family of networks.
+
+    Args:
+        data: The data.
+        root: Folder of the known datasets.
+        network: `mlp` or `conv`; by default, `conv` for images of your own.
+        settings: Settings of all trainings, such as the loss of a regression or class weights.
+
+    Attributes:
+        data: The data, with the parts that are held out.
+        dataset: The data as the first seed sees it.
+        network: `mlp` or `conv`.
+        shared: Whether all seeds hold out the same validation samples, because the data came with them.
+    """
+
+    def __init__(
+        self, data: DataConfig, root: str | Path | None, network: Network | None, settings: TrainConfig | None = None
+    ) -> None:
+        self.root, self.settings = root, settings or TrainConfig()
+        self.shared = data.valid_path is not None or bool(data.validation)
+        self.data = data if self.shared else replace(data, folds=FOLDS, validation=None)
+        self.dataset = self._load(self.data)
+        shape = tuple(self.dataset.train.x.shape[1:])
+        is_image = len(shape) == 3
+        own = not _is_known(data)
+        self.network: Network = network or ("conv" if is_image and own else "mlp")
+        if self.network == "conv" and not is_image:
+            raise UserError(f"{data.source}: a convolutional network needs images, not samples of shape {shape}")
+        self._check_targets()
+
+    def _load(self, data: DataConfig) -> Dataset:
+        try:
+            return load_dataset(data, self.root)
+        except UserError as error:
+            if "already has a validation split" not in str(error):
+                raise
+        self.shared, self.data = True, replace(data, folds=None)
+        return load_dataset(self.data, self.root)
+
+    def _check_targets(self) -> None:
+        """Refuse data that no network can learn anything from."""
+        dataset, source = self.dataset, self.data.source
+        rows = len(dataset.train) + (0 if dataset.valid is None else len(dataset.valid))
+        if rows < _FEWEST_ROWS:
+            few = f"{source}: has only {plural(rows, 'training sample')}"
+            raise UserError(f"{few}; at least {_FEWEST_ROWS} are needed, of which parts are held out in turn")
+        y = dataset.train.y
+        if dataset.task.kind == "classification" and len(torch.unique(y)) < 2:
+            raise UserError(f"{source}: all training samples are of the same class; there is nothing to learn")
+        if dataset.task.kind != "classification" and bool((y == y[:1]).all()):
+            raise UserError(
+                f"{source}: the target has the same value in all training samples; there is nothing to learn"
+            )
+        x = dataset.train.x
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return
+        if bool((x == x[:1]).all()):
+            raise UserError(
+                f"{source}: all features are constant in the training samples; there is nothing to learn from"
+            )
+
+    @property
+    def unit(self) -> str:
+        """What depth counts."""
+        return "layers" if self.network == "mlp" else "layers per stage"
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths that are tried."""
+        return _WIDTHS[self.network]
+
+    @cached_property
+    def defaults(self) -> TrainConfig:
+        """The settings that suit the data; every search starts around them."""
+        name = "highway-conv" if self.network == "conv" else "highway-mlp"
+        optimiser = "muon" if self.network == "conv" else "sgd"
+        config = replace(
+            self.settings,
+            data=self.data,
+            model=ModelConfig(name, depth=None if self.network == "conv" else 2),
+            optim=replace(self.settings.optim, name=optimiser),
+            schedule=ScheduleConfig("one-cycle", warmup=0.1),
+        )
+        return choose_settings(config, self.dataset, user_supplied=True)
+
+    def hidden_layers(self, depth: int) -> int:
+        """The number of hidden layers at a depth."""
+        if self.network == "mlp" or depth == 0:
+            return depth
+        return conv_stages(tuple(self.dataset.train.x.shape[1:])).depth(depth)
+
+    def config(self, candidate: Candidate, epochs: int, batch_size: int) -> TrainConfig:
+        """How a candidate is trained, with the default settings."""
+        network = "mlp" if candidate.depth == 0 else self.network
+        model = ModelConfig(
+            f"{candidate.kind}-{network}",
+            depth=self.hidden_layers(candidate.depth),
+            width=self.widths[len(self.widths) // 2],
+            activation="tanh" if network == "mlp" else None,
+            gate_bias=self._gate_bias(candidate),
+        )
+        optim = self.defaults.optim if network == self.network else self._linear_optim()
+        return replace(
+            self.defaults,
+            model=model,
+            optim=optim,
+            epochs=epochs,
+            batch_size=batch_size,
+            metric="loss",
+            evaluate_test="never",
+            patience=max(2, -(-epochs // 3)),
+            threads=1,
+        )
+
+    def _linear_optim(self) -> OptimConfig:
+        """Muon is for matrices of hidden layers; the linear model of a convolutional family has none."""
+        config = replace(self.defaults, optim=OptimConfig("sgd"))
+        return choose_settings(config, self.dataset, user_supplied=True).optim
+
+    def _gate_bias(self, candidate: Candidate) -> float | None:
+        if candidate.kind == "plain" or candidate.depth < 2:
+            return None
+        layers = self.hidden_layers(candidate.depth)
+        return round(suggest_gate_bias(layers, "linear" if self.network == "mlp" else "conv"), 3)
+
+    def space(self, candidate: Candidate, config: TrainConfig) -> Space:
+        """What is searched for a candidate: what its kind of network has, around the default settings."""
+        rate, decay = config.optim.lr, config.optim.weight_decay
+        space: Space = {
+            "optim.lr": Range(_digits(rate / 5), _digits(rate * 5), log=True),
+            "optim.weight_decay": Range(_digits(decay / 20), _digits(decay * 5), log=True),
+        }
+        if candidate.depth == 0:
+            return space
+        if len(self.widths) > 1:
+            space["model.width"] = Choices(self.widths)
+        if self.network == "mlp":
+            space["model.activation"] = Choices(("tanh", "relu"))
+        if (bias := config.model.gate_bias) is not None:
+            space["model.gate_bias"] = Range(bias - 1.5, bias + 1.0)
+        return space
+
+
+def _is_known(data: DataConfig) -> bool:
+    from verydeep.data import KNOWN_NAMES
+
+    return data.source in KNOWN_NAMES
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -1,0 +1,153 @@
+"""The definition of the answer: the smallest depth that is as good as the best, and how sure that is.
+
+Every network is measured on the same held-out samples with the same seeds, so that networks are compared pair by pair:
+what is easy or hard about a sample, or about a seed's part of the data, cancels out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+DRAWS = 1000
+FEWEST_SEEDS = 3  # below which an interval would mean nothing
+_MOST_BLOCKS = 20_000  # samples are drawn in random blocks if there are more
+_CHUNK = 4_000_000  # weights at a time
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of several networks is enough.
+
+    Attributes:
+        chosen: The index of the network of the smallest depth that is within one standard error of the best.
+        best: The index of the network with the lowest mean loss.
+        interval: The smallest and the largest depth that 95 % of the draws choose; None with fewer than three seeds.
+        excess: By how much each network's mean loss is above that of the best, `(network,)`.
+        error: The standard error of each of these differences, `(network,)`.
+    """
+
+    chosen: int
+    best: int
+    interval: tuple[int, int] | None
+    excess: Array
+    error: Array
+
+
+def choose_depth(depths: Sequence[int], losses: Sequence[Array], shared: bool = False) -> Choice:
+    """Find the smallest depth whose mean held-out loss is within one standard error of the best depth's.
+
+    Args:
+        depths: The depth of each network; several may have the same.
+        losses: For each seed, the loss of every held-out sample with every network, `(sample, network)`.
+        shared: Whether all seeds hold out the same samples, and not each another part.
+    """
+    means = np.mean([each.mean(0) for each in losses], 0)
+    errors = paired_errors(losses, shared)
+    best = _best(means, depths)
+    chosen = _smallest(means, errors, depths)
+    interval = None
+    if len(losses) >= FEWEST_SEEDS:
+        draws = bootstrap_means(losses, shared)
+        found = [depths[_smallest(draw, errors, depths)] for draw in draws]
+        low, high = np.percentile(found, (2.5, 97.5), method="inverted_cdf")
+        answer = depths[chosen]
+        interval = min(int(low), answer), max(int(high), answer)
+    return Choice(chosen, best, interval, means - means[best], errors[:, best])
+
+
+def paired_errors(losses: Sequence[Array], shared: bool = False) -> Array:
+    """The standard error of the difference between the mean losses of every two networks, `(network, network)`.
+
+    Differences vary over samples and over seeds. With three seeds, the variation over seeds is known only roughly, and
+    may come out far too small by chance; the variation over samples is a lower bound.
+
+    Args:
+        losses: For each seed, `(sample, network)`.
+        shared: Whether all seeds hold out the same samples.
+    """
+    seeds = len(losses)
+    by_seed = np.stack([each.mean(0) for each in losses])  # (seed, network)
+    over_samples = _variance_of_mean(np.mean(losses, 0)) if shared else _of_parts(losses)
+    if seeds < 2:
+        return np.sqrt(over_samples)
+    differences = by_seed[:, :, None] - by_seed[:, None, :]
+    over_seeds = differences.var(0, ddof=1) / seeds
+    return np.sqrt(np.maximum(over_samples, over_seeds))
+
+
+def bootstrap_means(values: Sequence[Array], shared: bool = False, draws: int = DRAWS, seed: int = 0) -> Array:
+    """The mean of every column over draws of seeds, and of samples within each, with replacement: `(draw, column)`.
+
+    Args:
+        values: For each seed, `(sample, column)`.
+        shared: Whether all seeds have the same samples; then a draw has the same samples for all its seeds.
+        draws: The number of draws.
+        seed: The seed of the draws.
+    """
+    random, seeds = np.random.default_rng(seed), len(values)
+    drawn = random.integers(0, seeds, (draws, seeds))
+    total = np.zeros((draws, values[0].shape[1]))
+    if shared:
+        blocks = _blocks(np.concatenate(list(values), 1), random)
+        for rows, weights in _draw_samples(draws, len(blocks), random):
+            means = (weights @ blocks).reshape(len(rows), seeds, -1)
+            total[rows] = np.take_along_axis(means, drawn[rows][:, :, None], 1).mean(1)
+        return total
+    for number, each in enumerate(values):
+        places = np.flatnonzero((drawn == number).ravel()) // seeds  # the draws that this seed is in, perhaps twice
+        blocks = _blocks(each, random)
+        for rows, weights in _draw_samples(len(places), len(blocks), random):
+            np.add.at(total, places[rows], weights @ blocks / seeds)
+    return total
+
+
+def _draw_samples(draws: int, samples: int, random: np.random.Generator) -> Iterator[tuple[NDArray[np.int64], Array]]:
+    """The share that every sample has in each draw, in chunks: the numbers of the draws, and `(draw, sample)`."""
+    step = max(1, _CHUNK // samples)
+    for first in range(0, draws, step):
+        rows = np.arange(first, min(first + step, draws))
+        drawn = random.integers(0, samples, (len(rows), samples)) + samples * np.arange(len(rows))[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        yield rows, counts / samples
+
+
+def _blocks(values: Array, random: np.random.Generator) -> Array:
+    """The values, or the means of random blocks of them if there are so many that drawing each would take long."""
+    size = -(-len(values) // _MOST_BLOCKS)
+    if size == 1:
+        return values
+    whole = len(values) // size * size
+    return values[random.permutation(len(values))[:whole]].reshape(-1, size, values.shape[1]).mean(1)
+
+
+def _of_parts(losses: Sequence[Array]) -> Array:
+    """The variance of the mean difference of every two networks, if each seed has samples of its own."""
+    return sum(_variance_of_mean(each) for each in losses) / len(losses) ** 2  # type: ignore[return-value]
+
+
+def _variance_of_mean(losses: Array) -> Array:
+    """The variance of the mean of `losses[:, i] - losses[:, j]` for all i and j."""
+    samples = len(losses)
+    if samples < 2:
+        return np.zeros((losses.shape[1], losses.shape[1]))
+    covariance = np.atleast_2d(np.cov(losses, rowvar=False))
+    own = covariance.diagonal()
+    return np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0) / samples  # type: ignore[no-any-return]
+
+
+def _best(means: Array, depths: Sequence[int]) -> int:
+    """The lowest mean; of equal ones, the smallest depth."""
+    return min(range(len(depths)), key=lambda index: (means[index], depths[index]))
+
+
+def _smallest(means: Array, errors: Array, depths: Sequence[int]) -> int:
+    """The smallest depth within one standard error of the best; of several such networks, the better one."""
+    best = _best(means, depths)
+    enough = [index for index in range(len(depths)) if means[index] - means[best] <= errors[index, best]]
+    return min(enough, key=lambda index: (depths[index], means[index]))
