@@ -55,7 +55,8 @@ def test_streaming_gives_what_the_whole_set_gives(make: Make) -> None:
 def test_the_gates_are_those_of_the_stack() -> None:
     model, data = mlp(), split()
     assert isinstance(model.stack, HighwayStack)
-    x = model.stack.activation(model.input(data.x.flatten(1)))
+    assert model.input is not None
+    x = model.activation(model.input(data.x.flatten(1)))
     trace = model.stack.trace(x)
     found = gate_statistics(model, data, sample=4)
     assert np.stack(found.mean) == pytest.approx(trace.t.mean(1).detach().numpy(), rel=1e-5)

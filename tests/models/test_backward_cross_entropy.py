@@ -86,10 +86,12 @@ def _grad_there(model: MLP) -> None:
 
 
 def _frozen(model: MLP) -> None:
+    assert model.input is not None
     model.input.weight.requires_grad_(False)
 
 
 def _reference(model: MLP) -> None:
+    assert model.stack is not None
     model.stack.backend = "reference"
 
 
@@ -110,7 +112,7 @@ def test_where_kernels_alone_would_do_something_else_autograd_does_it(
 
 
 def test_whoever_watches_is_told(calls: list[int]) -> None:
-    watch: list[Callable[[MLP, list[str]], Any]] = [
+    watch: list[Callable[[Any, list[str]], Any]] = [
         lambda model, told: model.register_forward_hook(lambda *_: told.append("network")),
         lambda model, told: model.classifier.register_forward_hook(lambda *_: told.append("layer")),
         lambda model, told: model.stack.weight.register_hook(lambda _: told.append("gradient")),
@@ -159,6 +161,7 @@ def louder(model: MLP) -> MLP:
 def tied(_model: MLP) -> MLP:
     model = create_model("highway-mlp", depth=4, width=32, input_shape=(4, 8), classes=32)
     assert isinstance(model, MLP)
+    assert model.input is not None
     model.classifier.weight = model.input.weight
     return model
 
@@ -169,6 +172,8 @@ def test_networks_that_were_changed_are_taken_as_they_are(change: Callable[[MLP]
     assert_same(by_descent(model, *batch()), by_autograd(copy.deepcopy(model), *batch()))
     assert not calls
     x = batch()[0].flatten(1)
+    assert model.input is not None
+    assert model.stack is not None
     plain = model.classifier(model.stack(torch.tanh(model.input(x))))
     factor = 2 if change is louder else 1
     torch.testing.assert_close(model(batch()[0]), factor * plain)
@@ -196,6 +201,7 @@ def test_kernels_take_any_number_of_inputs(inputs: int, activation: str, calls: 
     model = create_model("highway-mlp", depth=4, width=9, input_shape=(inputs,), activation=activation)
     assert isinstance(model, MLP)
     twin, reference = copy.deepcopy(model), copy.deepcopy(model)
+    assert reference.stack is not None
     reference.stack.backend = "reference"
     found = by_descent(model, x, y, scale)
     assert_same(found, by_autograd(twin, x, y, scale))
@@ -203,6 +209,7 @@ def test_kernels_take_any_number_of_inputs(inputs: int, activation: str, calls: 
     expected = by_autograd(reference, x, y, scale)
     for a, b in zip([*found[:2], *found[2]], [*expected[:2], *expected[2]], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert model.input is not None
     assert model.input.weight.grad is not None
     assert model.input.weight.grad.is_contiguous()
     with torch.no_grad():

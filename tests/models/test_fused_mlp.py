@@ -25,6 +25,8 @@ def make(kind: str, inputs: int, width: int, depth: int, classes: int, activatio
         "plain" if kind == "plain" else "highway", depth + 1, width, (inputs,), classes, activation, -1.0
     )
     model = MLP(config if kind == "plain" else replace(config, carry=kind))  # type: ignore[arg-type]
+    assert model.input is not None
+    assert model.stack is not None
     model.input.reset_parameters()
     model.classifier.reset_parameters()
     nn.init.normal_(model.stack.bias)
@@ -33,6 +35,7 @@ def make(kind: str, inputs: int, width: int, depth: int, classes: int, activatio
 
 def reference(model: MLP) -> MLP:
     shadow_copy = copy.deepcopy(model)
+    assert shadow_copy.stack is not None
     shadow_copy.stack.backend = "reference"
     return shadow_copy
 
@@ -77,6 +80,7 @@ def test_a_fused_network_equals_the_reference_forward_and_backward(data: st.Data
     torch.manual_seed(draw(st.integers(0, 100), "seed"))
     kind = draw(st.sampled_from(KINDS), "kind")
     network = make(kind, inputs, width, depth, classes, draw(st.sampled_from(["tanh", "relu"])))
+    assert network.stack is not None
     network.stack.recompute = draw(st.booleans(), "recompute")
     closed = set() if kind == "plain" else draw(st.sets(st.integers(0, depth - 1)), "closed")
     x, dy = torch.randn(batch, inputs), torch.randn(batch, classes)
@@ -143,6 +147,8 @@ def test_samples_that_need_a_gradient_get_one(calls: list[bool]) -> None:
 
 def test_frozen_parameters_get_no_gradient() -> None:
     network = make("coupled", 32, 9, 2, 3)
+    assert network.input is not None
+    assert network.stack is not None
     network.input.requires_grad_(False)
     network(torch.randn(4, 32)).sum().backward()
     assert network.input.weight.grad is None

@@ -38,7 +38,7 @@ def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
 
     The outputs agree to the bit, because a closed layer copies its input. Networks of `verydeep.models` become smaller
     networks of the same kind. In any other module, stacks are shortened and single layers replaced by modules that
-    return their input. A fully connected network keeps at least one highway layer.
+    return their input.
 
     Args:
         model: The model; it is not changed.
@@ -112,10 +112,7 @@ def _names(
     model: nn.Module, remove: DepthUsage | Collection[int | str], locations: dict[str, LayerLocation]
 ) -> list[str]:
     if isinstance(remove, DepthUsage):
-        idle = remove.idle
-        if isinstance(model, MLP) and len(idle) == len(locations):
-            idle = idle[:-1]  # it needs one layer; the last in the order mattered most
-        remove = [remove.greedy.layers[layer] for layer in idle]
+        remove = [remove.greedy.layers[layer] for layer in remove.idle]
     names = [_name(model, layer, list(locations)) for layer in remove]
     for name in names:
         if name not in locations:
@@ -172,7 +169,6 @@ def prune_report(
     """
     both = shadow_copy(model).eval(), shadow_copy(pruned).eval()
     x = first_samples(as_batched(data, model), batch).to(device_of(model))
-    removed = usage.idle[: len(highway_layers(model)) - len(highway_layers(pruned))]  # an MLP has kept one
     parameters, work = [], []
     for network in both:
         parameters.append(sum(p.numel() for p in network.parameters() if p.requires_grad))
@@ -183,8 +179,8 @@ def prune_report(
         return before, after
 
     return PruneReport(
-        kept=tuple(sorted(set(range(len(usage.greedy.layers))) - set(removed))),
-        removed=removed,
+        kept=usage.kept,
+        removed=usage.idle,
         layers=usage.greedy.layers,
         split=usage.greedy.split,
         tolerance=usage.tolerance,

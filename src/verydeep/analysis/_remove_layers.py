@@ -48,14 +48,14 @@ def layer_locations(model: nn.Module) -> dict[str, LayerLocation]:
 
 
 def smaller_mlp(model: MLP, removed: Collection[int]) -> MLP:
-    """A fully connected network with a shorter stack."""
+    """A fully connected network with a shorter stack, or none."""
     assert isinstance(model.stack, HighwayStack)
     kept = [layer for layer in range(model.stack.depth) if layer not in removed]
-    if not kept:
-        raise UserError("a fully connected highway network keeps at least one highway layer; remove fewer layers")
     # The gate bias must not follow from the new depth: it is what training started from.
     config = replace(model.config, depth=1 + len(kept), gate_bias=model.stack.initial_gate_bias)
     weights = {name: value[kept] if name.startswith("stack.") else value for name, value in model.state_dict().items()}
+    if not kept:
+        weights = {name: value for name, value in weights.items() if not name.startswith("stack.")}
     return _build(MLP, model, config, weights)
 
 

@@ -115,10 +115,12 @@ def naive_network(model: Network) -> nn.Sequential:
     """The same network with equal weights, built of ordinary layers."""
     model = copy.deepcopy(model)
     if isinstance(model, MLP):
-        layers: list[nn.Module] = [nn.Flatten(), model.input, nn.Tanh()]
+        layers: list[nn.Module] = [nn.Flatten()]
+        if model.input is not None:
+            layers += [model.input, nn.Tanh()]
         if isinstance(model.stack, HighwayStack):
             layers += [NaiveLayer(layer.block, layer.gate, relu=False) for layer in model.stack.to_layers()]
-        else:
+        elif model.stack is not None:
             layers += [part for layer in model.stack.to_layers() for part in (layer, nn.Tanh())]
         return nn.Sequential(*layers, model.classifier)
     assert isinstance(model.layers, nn.Sequential)

@@ -1,7 +1,7 @@
-"""The networks of the paper, those it is compared with, and one of ours for images of any size.
+"""The networks of the paper, those it is compared with, and two of ours for images of any size.
 
 `_zoo` describes the named networks, `_cards` lists them with published results, `_spec` has the vocabulary that
-describes convolutional ones, and `_highway_conv` lays one out for any size of images; `_mlp`, `_conv` and `_residual`
+describes convolutional ones, and `_staged_conv` lays two out for any size of images; `_mlp`, `_conv` and `_residual`
 build networks from configurations, `_registry` creates them by name, `_weights` saves and loads them. A name or a
 configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from verydeep.models._registry import build, create_model, multiply_adds
     from verydeep.models._residual import ResidualConfig, ResidualNet
     from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
+    from verydeep.models._staged_conv import ConvStages as ConvStages, conv_stages as conv_stages
     from verydeep.models._weights import (
         architecture as architecture,
         from_pretrained,

@@ -60,6 +60,7 @@ CARDS = (
         "a rectifier on the block state",
     ),
     Card("highway-conv", "images of any size", "ours"),
+    Card("plain-conv", "images of any size", "ours"),
 )
 
 
@@ -75,7 +76,8 @@ class ModelInfo(Card):
             number.
         inferred: What was not published, and how it is built here.
         overrides: Arguments for `create_model` if this is a variant of the named network.
-        layers: Number of layers with weights; of fully connected networks the hidden ones, as the paper counts them.
+        layers: Number of layers as the paper counts them: of fully connected networks the hidden ones, the `depth` of
+            `create_model`; of convolutional networks all layers with weights, the output layer included.
         parameters: Number of trainable parameters.
         multiply_adds: Number of multiply-adds per sample in matrix multiplications and convolutions.
 

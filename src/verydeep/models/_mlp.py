@@ -1,4 +1,7 @@
-"""The fully connected networks of Section 3.1: a plain input layer, a stack of equal layers, a linear classifier."""
+"""The fully connected networks of Section 3.1: a plain input layer, a stack of equal layers, a linear classifier.
+
+Shallow ones end early: depth 1 has no stack, and depth 0 is the classifier alone.
+"""
 
 import math
 from collections.abc import Callable, Collection
@@ -13,7 +16,15 @@ from torch import Tensor, nn
 from verydeep import kernels
 from verydeep.errors import UserError
 from verydeep.models._network import Network
-from verydeep.nn import HighwayStack, PlainStack, Trace, activation_name, init_weight, suggest_gate_bias
+from verydeep.nn import (
+    HighwayStack,
+    PlainStack,
+    Trace,
+    activation_name,
+    init_weight,
+    resolve_activation,
+    suggest_gate_bias,
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,7 @@ class MLPConfig:
 
     Attributes:
         kind: The kind of layer after the input layer, highway or plain.
-        depth: Number of hidden layers, including the plain input layer.
+        depth: Number of hidden layers, including the plain input layer; 0 is a linear classifier.
         width: Number of blocks (or units) per hidden layer.
         input_shape: Shape of a sample, which is flattened.
         classes: Number of outputs.
@@ -35,6 +46,8 @@ class MLPConfig:
         >>> model = build(MLPConfig("highway", depth=20, width=16, input_shape=(30,), classes=2))
         >>> model.highway_depth
         19
+        >>> build(MLPConfig("highway", depth=0, input_shape=(30,), classes=2)).highway_depth
+        0
     """
 
     kind: Literal["highway", "plain"]
@@ -47,8 +60,8 @@ class MLPConfig:
     carry: Literal["coupled", "independent"] = "coupled"
 
     def __post_init__(self) -> None:
-        if self.depth < 2:
-            raise UserError(f"depth must be at least 2 (a plain layer, then {self.kind} layers), got {self.depth}")
+        if self.depth < 0:
+            raise UserError(f"depth is the number of hidden layers, and must be at least 0; got {self.depth}")
         if min(self.width, self.classes, *self.input_shape, 1) < 1 or not self.input_shape:
             raise UserError(
                 "width, classes and every dimension of input_shape must be at least 1, "
@@ -59,7 +72,8 @@ class MLPConfig:
 class MLP(Network):
     """A fully connected network: a plain input layer, a stack of highway or plain layers, a linear classifier.
 
-    A sample has the shape `input_shape`, or is already flat.
+    A sample has the shape `input_shape`, or is already flat. A network of depth 1 has no stack (`stack` is None), and
+    the linear model of depth 0 has no input layer either (`input` is None).
 
     Args:
         config: The description of the network.
@@ -86,33 +100,44 @@ class MLP(Network):
         super().__init__()
         self.config = config
         linear = partial(nn.Linear, device=device, dtype=dtype)
-        self.input = linear(math.prod(config.input_shape), config.width)
-        self.stack: HighwayStack | PlainStack
-        if config.kind == "highway":
+        inputs = math.prod(config.input_shape)
+        self.input: nn.Linear | None = linear(inputs, config.width) if config.depth >= 1 else None
+        self.stack: HighwayStack | PlainStack | None
+        if config.depth < 2:
+            self.stack = None
+        elif config.kind == "highway":
             bias = suggest_gate_bias(config.depth, "linear") if config.gate_bias is None else config.gate_bias
             self.stack = HighwayStack(
                 config.width, config.depth - 1, config.activation, bias, config.carry, device=device, dtype=dtype
             )
         else:
             self.stack = PlainStack(config.width, config.depth - 1, config.activation, device=device, dtype=dtype)
-        self.classifier = linear(config.width, config.classes)
+        self.classifier = linear(inputs if self.input is None else config.width, config.classes)
         self._reset_input_and_classifier()
 
     def reset_parameters(self) -> None:
-        self.stack.reset_parameters()
+        if self.stack is not None:
+            self.stack.reset_parameters()
         self._reset_input_and_classifier()
 
     def _reset_input_and_classifier(self) -> None:
         for layer in (self.input, self.classifier):
-            init_weight(layer.weight, layer.in_features, layer.out_features, self.stack.activation)
-            nn.init.zeros_(layer.bias)
+            if layer is not None:
+                init_weight(layer.weight, layer.in_features, layer.out_features, self.activation)
+                nn.init.zeros_(layer.bias)
+
+    @property
+    def activation(self) -> Callable[[Tensor], Tensor]:
+        """The activation of every hidden layer."""
+        return resolve_activation(self.config.activation) if self.stack is None else self.stack.activation
 
     @property
     def highway_depth(self) -> int:
-        return self.stack.highway_depth
+        return 0 if self.stack is None else self.stack.highway_depth
 
     def checkpoint_activations(self) -> None:
-        self.stack.recompute = True
+        if self.stack is not None:
+            self.stack.recompute = True
 
     def _input_shapes(self) -> tuple[tuple[int, ...], ...]:
         flat = (math.prod(self.input_shape),)
@@ -121,19 +146,21 @@ class MLP(Network):
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
         x = x.flatten(1)
-        if self._can_run_fused(x, closed):
-            layers, activation = kernels.open_layers(self.stack.depth, closed), activation_name(self.stack.activation)
+        if self.stack is not None and self._can_run_fused(x, closed):
+            layers, activation = kernels.open_layers(self.stack.depth, closed), activation_name(self.activation)
             return kernels.run_mlp(x, layers, activation, *self._kernel_parameters())
-        x = self.stack.activation(self.input(x))
-        x = self.stack(x, closed)
+        if self.input is not None:
+            x = self.activation(self.input(x))
+        if self.stack is not None:
+            x = self.stack(x, closed)
         return self.classifier(x)  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
         closed = self._check(x, closed)
-        if not isinstance(self.stack, HighwayStack):
+        if self.input is None or not isinstance(self.stack, HighwayStack):
             return ()
-        layers = self.stack.trace(self.stack.activation(self.input(x.flatten(1))), closed)
+        layers = self.stack.trace(self.activation(self.input(x.flatten(1))), closed)
         return tuple(Trace(*values) for values in zip(*layers, strict=True))
 
     def backward_cross_entropy(self, x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -175,7 +202,7 @@ class MLP(Network):
     def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
         """Whether kernels can run the whole network; they keep all activations, and need an open layer."""
         stack = self.stack
-        if stack.recompute or len(set(closed)) == stack.depth:
+        if self.input is None or stack is None or stack.recompute or len(set(closed)) == stack.depth:
             return False
         return kernels.can_run_mlp(stack.backend, stack.activations, x, self.input, stack, self.classifier)
 
@@ -192,7 +219,8 @@ class MLP(Network):
         self, x: Tensor, gradient: Callable[[Tensor], tuple[Tensor, Tensor]]
     ) -> tuple[Tensor, Tensor]:
         """The loss and the outputs; gradients are assigned without autograd, which takes as long as several layers."""
-        layers, activation = kernels.open_layers(self.stack.depth), activation_name(self.stack.activation)
+        assert self.stack is not None
+        layers, activation = kernels.open_layers(self.stack.depth), activation_name(self.activation)
         parameters = self._kernel_parameters()
         loss, outputs, gradients = kernels.backward_mlp(x.flatten(1), gradient, layers, activation, *parameters)
         for parameter, value in zip(parameters, gradients, strict=True):
@@ -201,5 +229,7 @@ class MLP(Network):
 
     def _kernel_parameters(self) -> tuple[Tensor, ...]:
         """All parameters, in the order that kernels take them."""
+        assert self.input is not None
+        assert self.stack is not None
         modules = self.stack, self.input, self.classifier
         return tuple(parameter for module in modules for parameter in (module.weight, module.bias))

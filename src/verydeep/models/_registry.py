@@ -12,11 +12,11 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
-from verydeep.models._highway_conv import HighwayConvConfig
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
 from verydeep.models._residual import ResidualConfig, ResidualNet
 from verydeep.models._spec import ConvConfig, with_dropout
+from verydeep.models._staged_conv import StagedConvConfig
 from verydeep.models._zoo import NETWORKS, Config
 
 
@@ -52,7 +52,7 @@ def create_model(
     _check_overrides(name, overrides)
     dropout = overrides.pop("dropout", 1.0) if _has_dropout(base) else 1.0
     config = from_dict(type(base), to_dict(base) | overrides, name)
-    if isinstance(config, HighwayConvConfig):
+    if isinstance(config, StagedConvConfig):
         config = config.describe()
     if isinstance(config, ConvConfig):
         config = with_dropout(config, dropout)
@@ -73,13 +73,13 @@ def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
         )
 
 
-def _settings(config: Config | HighwayConvConfig) -> set[str]:
+def _settings(config: Config | StagedConvConfig) -> set[str]:
     """What can be overridden: the fields, and the multiplier of the dropout rates of convolutional networks."""
     return {f.name for f in fields(config)} | ({"dropout"} if _has_dropout(config) else set())
 
 
-def _has_dropout(config: Config | HighwayConvConfig) -> bool:
-    return isinstance(config, ConvConfig | HighwayConvConfig)
+def _has_dropout(config: Config | StagedConvConfig) -> bool:
+    return isinstance(config, ConvConfig | StagedConvConfig)
 
 
 def build(config: Config, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Network:
@@ -116,7 +116,8 @@ def count_size(card: Card) -> dict[str, int]:
     with torch.device("meta"):
         model = create_model(card.name, **card.overrides)
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        return {"layers": model.config.depth, "parameters": parameters, "multiply_adds": multiply_adds(model)}
+        layers = model.config.depth + (not isinstance(model, MLP))  # the paper counts the output layer of the others
+        return {"layers": layers, "parameters": parameters, "multiply_adds": multiply_adds(model)}
 
 
 def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:

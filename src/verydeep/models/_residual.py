@@ -31,7 +31,7 @@ class ResidualConfig:
         >>> from verydeep.models import ResidualConfig, build
         >>> model = build(ResidualConfig("highway", blocks=3, widths=(8, 16, 32), classes=100))
         >>> model.config.depth, model.highway_depth
-        (20, 9)
+        (19, 9)
     """
 
     kind: Literal["highway", "residual"]
@@ -58,8 +58,8 @@ class ResidualConfig:
 
     @property
     def depth(self) -> int:
-        """The number of layers with weights, without the projections of x."""
-        return 2 + 2 * sum(self.stages)
+        """The number of hidden layers, without the projections of x."""
+        return 1 + 2 * sum(self.stages)
 
 
 class ResidualNet(Network):

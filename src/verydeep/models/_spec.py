@@ -145,7 +145,7 @@ class ConvConfig:
         >>> from verydeep.models import Conv, ConvConfig, Highways, Pool, build
         >>> config = ConvConfig((Conv(16), Highways((3, 3, 3)), Pool()), input_shape=(1, 8, 8), gate_bias=-2.0)
         >>> config.depth, build(config).highway_depth
-        (5, 3)
+        (4, 3)
     """
 
     layers: tuple[Layer, ...]
@@ -163,12 +163,12 @@ class ConvConfig:
 
     @property
     def depth(self) -> int:
-        """The number of layers with weights, as the paper counts them."""
+        """The number of hidden layers, which is one less than that of layers with weights."""
         counted = sum(
             len(layer.kernels) if isinstance(layer, Highways) else isinstance(layer, Conv | Dense)
             for layer in self.layers
         )
-        return counted + (self.classifier_std is not None)
+        return counted - (self.classifier_std is None)  # without a classifier, the last convolution is the output
 
 
 def with_dropout(config: ConvConfig, factor: float) -> ConvConfig:

@@ -5,10 +5,10 @@ FitNets: Romero et al. 2014; Maxout: Goodfellow et al. 2013; NiN: Lin et al. 201
 ResNet: He et al. 2015.
 """
 
-from verydeep.models._highway_conv import HighwayConvConfig
 from verydeep.models._mlp import MLPConfig
 from verydeep.models._residual import ResidualConfig
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
+from verydeep.models._staged_conv import StagedConvConfig
 
 Config = MLPConfig | ConvConfig | ResidualConfig
 
@@ -43,7 +43,7 @@ def _fitnet(*stages: tuple[int, ...]) -> ConvConfig:
     return ConvConfig((*layers[:-1], Pool(), Dense(500, pieces=2), Dropout(0.2)))
 
 
-NETWORKS: dict[str, Config | HighwayConvConfig] = {
+NETWORKS: dict[str, Config | StagedConvConfig] = {
     "highway-mlp": MLPConfig("highway"),
     "plain-mlp": MLPConfig("plain", width=71),
     "highway-mnist-16": _highway_mnist(16),
@@ -86,5 +86,6 @@ NETWORKS: dict[str, Config | HighwayConvConfig] = {
     ),
     "resnet-110": ResidualConfig("residual"),
     "highway-110": ResidualConfig("highway", widths=(14, 28, 56)),
-    "highway-conv": HighwayConvConfig(),
+    "highway-conv": StagedConvConfig("highway"),
+    "plain-conv": StagedConvConfig("plain"),
 }

@@ -93,7 +93,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         """Make a smaller estimator without the layers that are idle on some samples.
 
         Layers are closed one after the other, the cheapest first, as long as the error grows by no more than the
-        tolerance. One highway layer is always kept.
+        tolerance.
 
         Args:
             X: Samples, best not those of training.

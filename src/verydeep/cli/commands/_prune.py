@@ -137,17 +137,13 @@ def _split(options: PruneOptions, run: Run) -> str:
 def _usage(model: Network, data: Split, tolerance: float, split: str, objective: Objective | None) -> DepthUsage:
     from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
     from verydeep.cli.views._bar import progress_bar
-    from verydeep.models import MLP
 
     names = highway_layers(model)
     layers = [names.index(name) for name in removable(model)]
     with progress_bar("choosing layers") as progress:
         group = max(1, len(layers) // 50)
         greedy = greedy_lesions(model, data, split, layers=layers, group=group, progress=progress, objective=objective)
-    usage = depth_usage(greedy, tolerance)
-    if not usage.kept and isinstance(model, MLP):
-        print("verydeep: no highway layer is needed, but a fully connected network keeps at least one", file=sys.stderr)
-    return usage
+    return depth_usage(greedy, tolerance)
 
 
 def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:
