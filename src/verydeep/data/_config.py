@@ -30,6 +30,11 @@ class DataConfig:
         validation: Training samples held out for validation: a number, a fraction such as 0.1, or `"paper"` for the
             paper's 10,000; 0 holds out none. `"auto"`, the default of `train` for your own data, holds out 15 % unless
             the data has a validation split or fewer than 20 training samples. Otherwise none by default.
+        folds: Divide the training samples into this number of equal parts for cross-validation: one part is the
+            validation split, and the others are trained on. Over all folds, each sample is held out once, except for
+            the only sample of a class, which is always trained on.
+        fold: The number of the part that is held out, from 0 to `folds - 1`. Several seeds choose it themselves: each
+            holds out the part `seed % folds`.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
         seed: Seed of the random splits.
@@ -59,6 +64,8 @@ class DataConfig:
     task: TaskKind | None = None
     test: int | float | None = None
     validation: int | float | Literal["paper", "auto"] | None = None
+    folds: int | None = None
+    fold: int = 0
     test_path: str | None = None
     valid_path: str | None = None
     seed: int = 0
@@ -84,6 +91,7 @@ class DataConfig:
         for path, amount in (("test_path", "test"), ("valid_path", "validation")):
             if getattr(self, path) is not None and getattr(self, amount) is not None:
                 raise UserError(f"give data.{path} or data.{amount}, not both")
+        self._check_folds()
         if self.seed < 0:
             raise UserError(f"data.seed must be 0 or more, got {self.seed}")
         if self.image_size is not None and not 1 <= self.image_size <= 4096:
@@ -95,6 +103,26 @@ class DataConfig:
                 f"data.delimiter must be one character such as ',', ';' or '\\t' (a tab), got {self.delimiter!r}"
             )
         object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
+
+    @property
+    def names_validation(self) -> bool:
+        """Whether this asks for a validation split; the data may also come with one."""
+        return bool(self.validation) or self.folds is not None or self.valid_path is not None
+
+    def _check_folds(self) -> None:
+        if self.folds is None:
+            if self.fold != 0:
+                raise UserError(f"data.fold = {self.fold} needs data.folds, the number of parts, such as 5")
+            return
+        for other in ("validation", "valid_path"):
+            if getattr(self, other) is not None:
+                raise UserError(f"give data.folds or data.{other}, not both")
+        if self.folds < 2:
+            raise UserError(f"data.folds must be 2 or more, got {self.folds}")
+        if not 0 <= self.fold < self.folds:
+            raise UserError(
+                f"data.fold must be from 0 to {self.folds - 1} if data.folds is {self.folds}, got {self.fold}"
+            )
 
 
 def _checked_encoding(name: str) -> str:

@@ -217,6 +217,8 @@ def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataCo
         target=trained.target or inputs.task.target,
         test=None,
         validation=None,
+        folds=None,
+        fold=0,
         test_path=None,
         valid_path=None,
         channels=1 if first == 1 else 3 if first == 3 else None,

@@ -101,8 +101,7 @@ class SearchConfig:
         """What trials are compared by, as far as it is known before the data is loaded; see `with_metric`."""
         if self.options.metric:
             return self.options.metric
-        data = self.train.data
-        return default_metric(self.train, bool(data.validation) or data.valid_path is not None)
+        return default_metric(self.train, self.train.data.names_validation)
 
     def with_metric(self, validated: bool) -> "SearchConfig":
         """The same search with its metric filled in, given whether the data has validation samples."""

@@ -47,7 +47,8 @@ class Group:
     Attributes:
         name: The group's name.
         config: The configuration that all its trainings share.
-        seeds: The seeds, for a training per seed.
+        seeds: The seeds, for a training per seed; with `data.folds` in the configuration, each holds out the fold
+            `seed % folds`, so that as many seeds as folds are a cross-validation.
         sampling: What is searched, for a training per drawn setting.
         halving: Train only the best to the end: `Halving` or `Stages`.
         epochs: Pause after this epoch; by default, train to the end of the configuration.
@@ -75,6 +76,8 @@ class Group:
             raise UserError(f"group '{self.name}': give seeds or a sampling, not both")
         if self.seeds is not None and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
             raise UserError(f"group '{self.name}': give at least one seed, and each once")
+        if self.seeds is not None and self.config.data.fold != 0:
+            raise UserError("with several seeds, each holds out its own fold (seed % data.folds); leave data.fold out")
         if self.seeds is None and self.sampling is None and not self.name:
             raise UserError("a single training needs a name, which becomes its folder's")
         # A storage may be shared or damaged: no name may lead out of the study's folder.
@@ -202,6 +205,5 @@ def group_of_former_study(search: str, trials: int, where: str) -> tuple[Group, 
     space = read_space(table["space"], config, f"{where}: search.space")
     sampling = Sampling(space, trials, table.get("seed", 0), table.get("sampler", "random"))
     halving = None if table.get("halving") is None else from_dict(Halving, table["halving"], where)
-    validated = config.data.validation is not None or config.data.valid_path is not None
-    metric = table.get("metric") or default_metric(config, validated)
+    metric = table.get("metric") or default_metric(config, config.data.names_validation)
     return Group("trials", config, sampling=sampling, halving=halving), str(metric)

@@ -92,7 +92,7 @@ def start_study(
         name = _study_name(folder, known, store)
         groups = _completed(groups, name, folder, store)
         first = groups[0].config
-        metric = metric or default_metric(first, bool(first.data.validation) or first.data.valid_path is not None)
+        metric = metric or default_metric(first, first.data.names_validation)
         if new and name in optuna.get_all_study_names(store.storage):
             raise UserError(
                 f"the storage already has a study '{name}'; join it with verydeep worker, or choose another folder"

@@ -33,7 +33,7 @@ def suggest_threads(model: nn.Module, batch_size: int) -> int | None:
 
 def hold_out_validation(data: DataConfig) -> DataConfig:
     """The data as training reads it: some of your own samples are held out for validation by default."""
-    if data.validation is not None or data.valid_path is not None or data.source in KNOWN_NAMES:
+    if data.validation is not None or data.names_validation or data.source in KNOWN_NAMES:
         return data
     return replace(data, validation="auto")
 

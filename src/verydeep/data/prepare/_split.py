@@ -14,7 +14,7 @@ PAPER_VALIDATION = {"mnist": 10_000, "fashion-mnist": 10_000, "cifar10": 10_000,
 """Training samples held out while settings are chosen (MNIST 50k/10k, CIFAR 40k/10k); then all are trained on."""
 
 _SHARE, _FEWEST = 0.15, 20  # what "auto" holds out, and from how many training samples on
-_STREAMS = {"test": 0, "validation": 1}  # different random numbers for each
+_STREAMS = {"test": 0, "validation": 1, "folds": 2}  # different random numbers for each
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[s
         splits = _with_held_out(splits, "test", 0.2 if config.test is None else config.test, config.seed)
     elif config.test is not None:
         raise UserError(f"{config.source}: already has a test split; leave data.test out")
+    if config.folds is not None:
+        if "valid" in splits:
+            raise UserError(f"{config.source}: already has a validation split; leave data.folds out")
+        train = splits["train"]
+        return _divided(splits, "valid", hold_out_fold(_classes(train.y), config.folds, config.fold, config.seed))
     if not config.validation:
         return splits
     if config.validation == "auto":
@@ -48,10 +53,20 @@ def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[s
 def _with_held_out(
     splits: dict[str, UnpreparedSplit], what: str, wanted: int | float, seed: int
 ) -> dict[str, UnpreparedSplit]:
+    rows = hold_out(_classes(splits["train"].y), wanted, seed, what)
+    return _divided(splits, "valid" if what == "validation" else what, rows)
+
+
+def _divided(splits: dict[str, UnpreparedSplit], name: str, rows: tuple[Tensor, Tensor]) -> dict[str, UnpreparedSplit]:
+    """The splits with some training samples, given the rows to keep and those to hold out, in a split of their own."""
     train = splits["train"]
-    classes = torch.zeros(len(train.y), dtype=torch.int64) if train.y.is_floating_point() else train.y
-    kept, held = (UnpreparedSplit(train.x[rows], train.y[rows]) for rows in hold_out(classes, wanted, seed, what))
-    return splits | {"train": kept, "valid" if what == "validation" else what: held}
+    kept, held = (UnpreparedSplit(train.x[part], train.y[part]) for part in rows)
+    return splits | {"train": kept, name: held}
+
+
+def _classes(y: Tensor) -> Tensor:
+    """Class numbers to stratify by; numbers and labels count as one class."""
+    return torch.zeros(len(y), dtype=torch.int64) if y.is_floating_point() else y
 
 
 def _validation_amount(wanted: int | float | str, source: str) -> int | float:
@@ -75,9 +90,7 @@ def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tens
         what: `test` or `validation`: the option named in errors, and the stream of random numbers.
     """
     count = _count(wanted, len(y), what)
-    # NumPy guarantees that these two never draw other numbers, so a split is the same in every version
-    random = np.random.RandomState(np.random.SeedSequence([seed, _STREAMS[what]]).generate_state(8))
-    classes = y.numpy()
+    random, classes = _random(seed, what), y.numpy()
     quotas = _quotas(np.bincount(classes), count, random, what)
     shuffled = random.permutation(len(classes))
     by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
@@ -85,6 +98,40 @@ def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tens
     held = np.zeros(len(classes), dtype=bool)
     held[by_class] = rank < quotas[classes[by_class]]
     return torch.from_numpy(np.flatnonzero(~held)), torch.from_numpy(np.flatnonzero(held))
+
+
+def hold_out_fold(y: Tensor, folds: int, fold: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Choose the indices to keep and those of one fold, each in ascending order.
+
+    Folds differ by at most one sample, in total and in the samples of each class. Each sample is in one fold, except
+    for the only sample of a class, which is in none.
+
+    Args:
+        y: Class numbers, `(n,)`.
+        folds: The number of folds, at least 2.
+        fold: Which one to hold out, from 0 on.
+        seed: The same seed gives the same folds.
+    """
+    classes = y.numpy()
+    shuffled = _random(seed, "folds").permutation(len(classes))
+    by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
+    divided = by_class[np.bincount(classes, minlength=1)[classes[by_class]] > 1]
+    if len(divided) < folds:
+        single = len(classes) - len(divided)
+        but = f" ({single} more are the only ones of their class, which are never held out)" if single else ""
+        raise UserError(
+            f"data.folds = {folds} needs as many training samples, but there are {len(divided)}{but}; "
+            "choose fewer folds"
+        )
+    # Dealt out like cards, one class after another: consecutive samples of a class are in different folds.
+    held = np.zeros(len(classes), dtype=bool)
+    held[divided[fold::folds]] = True
+    return torch.from_numpy(np.flatnonzero(~held)), torch.from_numpy(np.flatnonzero(held))
+
+
+def _random(seed: int, what: str) -> np.random.RandomState:
+    # NumPy guarantees that these two never draw other numbers, so a split is the same in every version.
+    return np.random.RandomState(np.random.SeedSequence([seed, _STREAMS[what]]).generate_state(8))
 
 
 def _count(wanted: int | float, available: int, what: str) -> int:

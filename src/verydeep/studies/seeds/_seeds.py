@@ -106,7 +106,9 @@ class Seeds(os.PathLike[str]):
             raise UserError(f"{self.path}: no epoch is complete yet, so there are no curves to draw")
         if metric is None:
             lines = [line for lines in curves.values() for line in lines]
-            metric = next(name for name in (*_MEASURES, "loss") if any(line.get(name) is not None for line in lines))
+            metric = next(
+                name for name in (*_measures(self.config), "loss") if any(line.get(name) is not None for line in lines)
+            )
         return draw("plot_curves", curves, path, metric=metric, log=log, **options)
 
     def _curves(self) -> dict[str, list[EpochMetrics]]:
@@ -217,7 +219,7 @@ class Seeds(os.PathLike[str]):
         selection = Selection(self.config.metric or "accuracy", higher_is_better(self.config.metric or "accuracy"))
         measured = {seed: best_epoch(curve, selection) or curve[-1] for seed, curve in trained.items() if curve}
         measure, values = None, dict[int, float]()
-        for name in _MEASURES:
+        for name in _measures(self.config):
             found = {seed: line.get(name) for seed, line in measured.items()}
             values = {seed: value for seed, value in found.items() if value is not None}
             if values and len(values) == len(found):
@@ -241,7 +243,9 @@ class Seeds(os.PathLike[str]):
             return f"no seed finished{others}; logs and runs are in {self.path}"
         what = f"Best (mean ± std) {metric_label(result['measure'])}: {result['text']}{_unit(result)}"
         over = f"sample standard deviation over {result['runs']} runs" if result["runs"] > 1 else "one run only"
-        return f"{what}, {over}{others}; {self._place(result)}"
+        folds = self.config.data.folds
+        held_out = "" if folds is None else f", each with one of {folds} folds held out"
+        return f"{what}, {over}{held_out}{others}; {self._place(result)}"
 
     def _place(self, result: dict[str, Any]) -> str:
         """Where the runs that count are."""
@@ -253,6 +257,11 @@ class Seeds(os.PathLike[str]):
             return "the runs are on other machines"
         of = "the run of 1 seed is" if elsewhere == 1 else f"the runs of {elsewhere} seeds are"
         return f"{of} on other machines, everything else is in {self.path}"
+
+
+def _measures(config: TrainConfig) -> list[str]:
+    """What seeds are summarised by, the preferred metric first: in a cross-validation, that of the held-out folds."""
+    return sorted(_MEASURES, key=lambda name: config.data.folds is not None and not name.startswith("valid_"))
 
 
 def _unit(result: dict[str, Any]) -> str:

@@ -80,6 +80,9 @@ def train_seeds(
 ) -> Seeds:
     """Train with the seeds `config.seed` to `config.seed + count - 1`, in parallel, as a study.
 
+    With `config.data.folds`, each seed holds out the fold `seed % folds` for validation: as many seeds as folds are a
+    cross-validation, and the summary is about validation data.
+
     A seed that diverges or fails does not stop the others. By default each worker uses one thread, so the run of a
     seed has the same bits however many seeds there are. Workers on other machines may join: `verydeep worker FOLDER`.
 
@@ -119,6 +122,8 @@ def train_seeds(
         raise UserError("every seed already has its own process; train several seeds without torchrun")
     if jobs is not None and jobs < 0:
         raise UserError(f"jobs must be 0 or more, got {jobs}")
+    numbers = tuple(range(config.seed, config.seed + count))
+    Group("", config, seeds=numbers)  # checks them before there is a folder
     given, config = config, replace(config, threads=config.threads or 1)
     # Report what is missing or does not fit together once, before any process starts.
     config = replace(config, data=hold_out_validation(config.data))
@@ -130,7 +135,7 @@ def train_seeds(
     folder = numbered_folder(config, dataset, reserve_number(config, dataset)) if path is None else Path(path)
     del dataset
     chosen = chosen_settings(given, config)
-    seeds = Seeds.create(folder, config, tuple(range(config.seed, config.seed + count)), chosen)
+    seeds = Seeds.create(folder, config, numbers, chosen)
     with _lock(seeds):
         try:
             seeds.study = start_study(

@@ -68,7 +68,9 @@ class TrainingEvents:
 def training_config(group: Group, number: int, settings: Settings, folder: Path) -> TrainConfig:
     """The configuration of a training, with one thread by default, so that its bits do not depend on the machine."""
     config = with_settings(group.config, settings) if settings else group.config
-    config = config if group.seeds is None else replace(config, seed=number)
+    if group.seeds is not None:
+        fold = 0 if config.data.folds is None else number % config.data.folds
+        config = replace(config, seed=number, data=replace(config.data, fold=fold))
     if group.after is not None:
         config = replace(config, distill=replace(config.distill, teacher=str(folder / group.after)))
     return replace(config, threads=config.threads or 1)
