@@ -100,7 +100,9 @@ class HeldOut:
 
     def run(self, finalist: Finalist, seed: int) -> Run | None:
         """The run of a seed; None if it diverged before any weights were saved."""
-        path = self.study.fetch_run(f"{finalist.group}/seed-{seed}") or self.study.run_path(f"{finalist.group}/seed-{seed}")
+        path = self.study.fetch_run(f"{finalist.group}/seed-{seed}") or self.study.run_path(
+            f"{finalist.group}/seed-{seed}"
+        )
         return Run.load(path) if (Path(path) / "model.safetensors").exists() else None
 
     @cpu_settings()

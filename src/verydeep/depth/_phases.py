@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from verydeep.depth._cost import Cost
-from verydeep.depth._plan import DepthPlan, candidate_cost, first_stage
+from verydeep.depth._plan import DepthPlan, candidate_cost, first_stage, plan_cost
 from verydeep.depth._problem import Candidate, Problem, candidates_at
 from verydeep.studies import Group, Sampling, Settings, Stages, Study, TrainingRecord, with_settings
 
@@ -30,6 +30,30 @@ class Finalist:
     candidate: Candidate
     group: str
     settings: Settings
+
+
+def seeds_of(plan: DepthPlan) -> tuple[int, ...]:
+    """The seeds of the networks; each holds out another part of the data."""
+    first = 1000 * plan.seed  # a multiple of the number of parts
+    return tuple(range(first, first + plan.seeds))
+
+
+def first_groups(problem: Problem, plan: DepthPlan) -> list[Group]:
+    """The searches of the depths that are trained first, the deepest networks first: they take longest."""
+    depths = sorted(plan.depths, reverse=True)
+    return [group for depth in depths for each in candidates_at(depth) for group in search_groups(problem, plan, each)]
+
+
+def search_groups(problem: Problem, plan: DepthPlan, candidate: Candidate) -> list[Group]:
+    """The trainings that find settings for a candidate: some drawn at random, and the default ones."""
+    name = f"{SEARCH}/{candidate.name}"
+    config = problem.config(candidate, plan.search_epochs, plan.batch_size)
+    config = with_settings(config, {"seed": seeds_of(plan)[0], "patience": 0})
+    stages = Stages((first_stage(plan), plan.search_epochs), (plan.trials, plan.kept))
+    if first_stage(plan) == plan.search_epochs:
+        stages = Stages((plan.search_epochs,), (plan.trials,))
+    sampling = Sampling(problem.space(candidate, config), plan.trials, seed=plan.seed)
+    return [Group(f"{name}/default", config), Group(name, config, sampling=sampling, halving=stages)]
 
 
 class Phases:
@@ -57,11 +81,6 @@ class Phases:
         self.cost, self.budget, self.choose = cost, budget, choose
         self.now = ""
 
-    def first_groups(self) -> list[Group]:
-        """The searches of the depths that are trained first, the deepest networks first: they take longest."""
-        depths = sorted(self.plan.depths, reverse=True)
-        return [group for depth in depths for each in candidates_at(depth) for group in self._search(each)]
-
     def advance(self) -> bool:
         """Add the trainings that follow from the results so far.
 
@@ -83,7 +102,7 @@ class Phases:
         if depth is None:
             return False
         for candidate in candidates_at(depth):
-            for group in self._search(candidate):
+            for group in search_groups(self.problem, self.plan, candidate):
                 self.study.set_group(group)
         self.now = f"checking depth {depth}, next to the answer so far"
         return True
@@ -100,28 +119,17 @@ class Phases:
         found = [each for candidate in self.candidates() for each in self._choose_settings(candidate, records)]
         return [each for each in found if each.group in records]
 
-    def seeds(self) -> tuple[int, ...]:
-        """The seeds of the networks; each holds out another part of the data."""
-        first = 1000 * self.plan.seed  # a multiple of the number of parts
-        return tuple(range(first, first + self.plan.seeds))
+    def share_trained(self) -> float:
+        """The fraction of the expected cost of the plan that has been spent."""
+        spent = sum(self._spent(record) for record in self.study.records())
+        expected = plan_cost(self.problem, self.cost, self.plan)
+        return spent / max(expected, spent * 1.02)
 
     def _records(self) -> dict[str, list[TrainingRecord]]:
         found: dict[str, list[TrainingRecord]] = {group.name: [] for group in self.study.groups}
         for record in self.study.records():
             found[record.group].append(record)
         return found
-
-    def _search(self, candidate: Candidate) -> list[Group]:
-        """The trainings that find settings for a candidate: some drawn at random, and the default ones."""
-        plan, name = self.plan, f"{SEARCH}/{candidate.name}"
-        config = self.problem.config(candidate, plan.search_epochs, plan.batch_size)
-        config = with_settings(config, {"seed": self.seeds()[0], "patience": 0})
-        space = self.problem.space(candidate, config)
-        stages = Stages((first_stage(plan), plan.search_epochs), (plan.trials, plan.kept))
-        if first_stage(plan) == plan.search_epochs:
-            stages = Stages((plan.search_epochs,), (plan.trials,))
-        trials = Group(name, config, sampling=Sampling(space, plan.trials, seed=plan.seed), halving=stages)
-        return [Group(f"{name}/default", config), trials]
 
     def _search_records(self, candidate: Candidate, records: dict[str, list[TrainingRecord]]) -> list[TrainingRecord]:
         name = f"{SEARCH}/{candidate.name}"
@@ -142,7 +150,7 @@ class Phases:
     def _final_group(self, finalist: Finalist) -> Group:
         config = self.problem.config(finalist.candidate, self.plan.epochs, self.plan.batch_size)
         config = with_settings(config, finalist.settings) if finalist.settings else config
-        return Group(finalist.group, config, seeds=self.seeds())
+        return Group(finalist.group, config, seeds=seeds_of(self.plan))
 
     def _next_depth(self, records: dict[str, list[TrainingRecord]]) -> int | None:
         """A depth between the answer so far and the next smaller one, if it can be afforded."""

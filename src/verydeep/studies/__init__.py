@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from verydeep.studies._study import Study
     from verydeep.studies._words import (
+        format_left as format_left,
         format_settings as format_settings,
         format_value as format_value,
         metric_label as metric_label,

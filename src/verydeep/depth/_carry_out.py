@@ -1,0 +1,213 @@
+"""Carrying out a plan: train what follows from the results so far, then measure everything and answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from verydeep.data import Dataset
+from verydeep.depth._answer import DepthAnswer, DepthNetwork, LayersUsed, OtherModel, TrainingCurve
+from verydeep.depth._held_out import HeldOut
+from verydeep.depth._layers_used import layers_used
+from verydeep.depth._network import recommend
+from verydeep.depth._others import other_models
+from verydeep.depth._phases import Finalist, Phases, first_groups, seeds_of
+from verydeep.depth._plan import DepthPlan
+from verydeep.depth._points import make_points
+from verydeep.depth._problem import Candidate, Problem
+from verydeep.depth._progress import DepthProgress
+from verydeep.depth._rule import Choice
+from verydeep.depth._stored_plan import Planned
+from verydeep.studies import Study, open_study, run_study, start_study
+from verydeep.training import Interrupted, Run, interruptible
+
+
+class DepthInterrupted(Exception):  # noqa: N818 - not an error
+    """Someone asked to stop, with Ctrl-C or SIGTERM; the same call continues.
+
+    Attributes:
+        folder: Where everything is saved.
+
+    Example:
+        >>> from verydeep.depth import DepthInterrupted, how_deep
+        >>> def answer_or_save(path: str) -> None:
+        ...     try:
+        ...         print(how_deep(path).sentence)
+        ...     except DepthInterrupted as stopped:
+        ...         print(f"saved in {stopped.folder}")
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"interrupted; {folder} is saved and can be continued")
+        self.folder = folder
+
+
+def start_depth_study(
+    folder: Path, problem: Problem, plan: DepthPlan, storage: str | None, artifacts: str | Path | None
+) -> Study:
+    """Start the study of a plan, or open it again.
+
+    Args:
+        folder: The folder.
+        problem: The data and the family of networks.
+        plan: What is trained.
+        storage: A PostgreSQL server's address; by default, a journal file in the folder.
+        artifacts: A folder that all machines share.
+    """
+    if (folder / "study.json").exists():
+        return open_study(folder, storage=storage, artifacts=artifacts)
+    return start_study(
+        folder, first_groups(problem, plan), metric="valid_loss", storage=storage, artifacts=artifacts, share_all=True
+    )
+
+
+def train_and_measure(
+    study: Study, problem: Problem, planned: Planned, jobs: int | None, progress: DepthProgress, began: float
+) -> DepthAnswer:
+    """Train everything that follows from the plan, then measure it and write the answer.
+
+    Args:
+        study: The study of the plan.
+        problem: The data and the family of networks.
+        planned: The plan and its budget.
+        jobs: The number of workers on this machine.
+        progress: What is shown.
+        began: When all this began.
+
+    Raises:
+        DepthInterrupted: Someone asked to stop; everything is saved.
+    """
+    held_out = HeldOut(study, problem, seeds_of(planned.plan))
+
+    def enough(finalists: Sequence[Finalist]) -> int | None:
+        """The depth that is enough according to what has been trained so far; None if nothing was learned."""
+        progress.phase("comparing depths on held-out samples")
+        held_out.update(finalists)
+        best = held_out.best_settings(finalists)
+        choice = held_out.choose(best)
+        return best[choice.chosen].candidate.depth if held_out.has_learned(best[choice.best]) else None
+
+    phases = Phases(study, problem, planned.plan, planned.cost, planned.budget, enough)
+
+    def advance() -> None:
+        study.set_open(phases.advance())
+        progress.phase(phases.now)
+
+    with interruptible() as interrupt:
+        progress.plan(planned.plan, phases.share_trained)
+        study.set_open(True)
+        advance()
+        stopped = run_study(study, jobs=jobs, root=problem.root, progress=progress, on_end=lambda _record: advance())
+        if stopped != "complete" or interrupt.requested:
+            raise DepthInterrupted(study.folder)
+        try:
+            return _Measurement(study, problem, planned.plan, phases, held_out, progress).answer(began)
+        except Interrupted as error:
+            raise DepthInterrupted(study.folder) from error
+
+
+class _Measurement:
+    """Everything that is measured when all networks are trained."""
+
+    def __init__(
+        self,
+        study: Study,
+        problem: Problem,
+        plan: DepthPlan,
+        phases: Phases,
+        held_out: HeldOut,
+        progress: DepthProgress,
+    ) -> None:
+        self.study, self.problem, self.plan = study, problem, plan
+        self.held_out, self.progress = held_out, progress
+        progress.phase("measuring every network on the samples it has not seen")
+        finalists = phases.finalists()
+        held_out.update(finalists)
+        best = held_out.best_settings(finalists)
+        self.best = sorted(best, key=lambda each: (each.candidate.depth, each.candidate.kind))
+        self.choice: Choice = held_out.choose(self.best)
+        self.learned = held_out.has_learned(self.best[self.choice.best])
+        deepest = max(each.candidate.depth for each in self.best)
+        self.deep = next(each for each in self.best if each.candidate == Candidate("highway", deepest))
+
+    def answer(self, began: float) -> DepthAnswer:
+        """Measure, and write the answer and its page."""
+        used, network = self._used_and_network()
+        others = self._others()
+        problem, held_out, choice = self.problem, self.held_out, self.choice
+        chosen, top = self.best[choice.chosen].candidate, self.best[choice.best].candidate
+        dataset = problem.dataset
+        assert dataset.valid is not None
+        answer = DepthAnswer(
+            name=dataset.name,
+            depth=chosen.depth if self.learned else None,
+            kind=chosen.kind,
+            interval=choice.interval if self.learned else None,
+            best_depth=top.depth,
+            best_kind=top.kind,
+            points=make_points(self.study, self.best, choice, held_out),
+            used=used,
+            others=others,
+            network=network,
+            curves=self._curves(),
+            measure=self._measure,
+            task=dataset.task.kind,
+            unit=problem.unit,
+            guess_loss=_mean([each.loss for each in held_out.guesses]),
+            guess_score=_mean([each.score for each in held_out.guesses]),
+            rows=(len(dataset.train), len(dataset.valid), len(dataset.test)),
+            features=dataset.train.x[0].numel(),
+            plan=self.plan,
+            seconds=time.monotonic() - began,
+            source=problem.data.source,
+            folder=str(self.study.folder),
+        )
+        answer.save(self.study.folder / "depth.json")
+        answer.write_page(self.study.folder / "depth.html")
+        return answer
+
+    @property
+    def _measure(self) -> str:
+        return "r2" if self.problem.dataset.task.kind == "regression" else "accuracy"
+
+    def _used_and_network(self) -> tuple[LayersUsed | None, DepthNetwork | None]:
+        """What the deep networks use, and the network that is handed over, unless nothing was learned."""
+        held_out, problem, first = self.held_out, self.problem, self.held_out.seeds[0]
+        chosen = self.best[self.choice.chosen]
+        trained = held_out.run(chosen, first)
+        if not self.learned or trained is None:
+            return None, None
+        used, usages, deep_run = None, [], None
+        if self.deep.candidate.depth > 1 and held_out.has_learned(self.deep):
+            self.progress.phase(f"closing the layers of {self.deep.candidate.describe(problem.unit)}")
+            pairs = [(run, held_out.dataset(seed)) for seed in held_out.seeds if (run := held_out.run(self.deep, seed))]
+            plain = problem.hidden_layers(self.deep.candidate.depth) - pairs[0][0].model.highway_depth
+            used, usages = layers_used(pairs, plain, self.progress.part)
+            deep_run = held_out.run(self.deep, first)
+        self.progress.phase("fine-tuning the pruned network, and testing")
+        usage = usages[0] if deep_run is not None else None
+        network = recommend(self.study.folder, chosen.candidate, trained, deep_run, usage, self._first_dataset())
+        return used, network
+
+    def _others(self) -> tuple[OtherModel, ...]:
+        self.progress.phase("fitting other models for comparison")
+        return other_models(self._first_dataset(), self.plan.seed)
+
+    def _first_dataset(self) -> Dataset:
+        return self.held_out.dataset(self.held_out.seeds[0])
+
+    def _curves(self) -> tuple[TrainingCurve, ...]:
+        """The training loss of the deepest networks with the first seed."""
+        found = []
+        for each in self.best:
+            if each.candidate.depth == self.deep.candidate.depth and each.candidate.depth > 1:
+                run = self.study.run_path(f"{each.group}/seed-{self.held_out.seeds[0]}")
+                losses = [line.loss for line in Run.load(run).metrics]
+                shown = tuple(min(loss, 1e30) for loss in losses if loss is not None)
+                found.append(TrainingCurve(each.candidate.kind, each.candidate.depth, shown))
+        return tuple(found)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

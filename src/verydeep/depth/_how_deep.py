@@ -1,0 +1,150 @@
+"""`how_deep`: from data to the answer, the page and a network that predicts."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from verydeep.config import from_dict
+from verydeep.cpu import cpu_settings
+from verydeep.data import DataConfig, in_memory, save_in_memory
+from verydeep.depth._answer import DepthAnswer
+from verydeep.depth._carry_out import start_depth_study, train_and_measure
+from verydeep.depth._problem import Problem
+from verydeep.depth._progress import DepthProgress, choose_depth_progress
+from verydeep.depth._stored_plan import Asked, stored_plan
+from verydeep.errors import UserError
+from verydeep.studies import free_cores
+from verydeep.training import TrainConfig
+
+
+def how_deep(
+    data: str | os.PathLike[str] | DataConfig | Any,  # noqa: ANN401 - also DataFrames and pairs of arrays
+    target: str | Sequence[str] | None = None,
+    *,
+    folder: str | Path | None = None,
+    most: int = 50,
+    minutes: float | None = None,
+    total_epochs: int | None = None,
+    network: Literal["mlp", "conv"] | None = None,
+    seed: int = 0,
+    settings: TrainConfig | None = None,
+    storage: str | None = None,
+    artifacts: str | Path | None = None,
+    jobs: int | None = None,
+    root: str | Path | None = None,
+    progress: DepthProgress | bool | None = True,
+    **options: Any,  # noqa: ANN401 - the fields of DataConfig
+) -> DepthAnswer:
+    """Find out how deep a network must be for some data.
+
+    Settings are searched for highway and plain networks of every depth from 0, the linear model, to `most`; the best
+    ones are trained with several seeds, each of which holds out another part of the training data. The answer is the
+    smallest depth whose mean loss on held-out data is within one standard error of the best depth's. The layers of the
+    deep network are closed one after the other to see how many it uses. The test data is used once, at the end.
+
+    A call that was killed at any time continues if it is repeated with the same folder.
+
+    Args:
+        data: A known name, the path of a table or of a folder of images, a DataFrame, a pair `(x, y)` of arrays, or a
+            `DataConfig`.
+        target: The column of a table that is to be predicted; several columns are several numbers or labels.
+        folder: Where everything goes; by default, `runs/depth-DATA`.
+        most: The depth of the deepest networks: hidden layers, or layers per stage of convolutional networks, for which
+            the default is 6.
+        minutes: How long it may take; 10 by default. What is trained depends on the speed of the machine.
+        total_epochs: The epochs of all trainings together, instead of `minutes`; the result has the same bits every
+            time.
+        network: `mlp` or `conv`; by default, `conv` for your own images and `mlp` for everything else.
+        seed: Decides the parts that are held out, the settings that are drawn and the initial weights.
+        settings: Settings of all trainings that are not searched, such as `TrainConfig(loss="huber")`.
+        storage: A PostgreSQL server's address, so that `verydeep worker` on other machines can join.
+        artifacts: A folder that all machines share.
+        jobs: The number of workers on this machine; by default, one per core.
+        root: Folder of the known datasets.
+        progress: True shows a progress bar in a terminal, and nothing elsewhere; False and None show nothing.
+        **options: The other fields of `DataConfig`, such as `ignore=["id"]`.
+
+    Returns:
+        The answer; the folder holds it as `depth.json` and `depth.html`, and the recommended network as the run
+        `network`.
+
+    Raises:
+        UserError: The data cannot be learned from, or the budget is too small for three seeds at three depths.
+        DepthInterrupted: Someone pressed Ctrl-C; everything is saved.
+
+    Example:
+        >>> from verydeep.depth import how_deep
+        >>> answer = how_deep("digits", folder="runs/depth-digits", most=4, total_epochs=400)
+        >>> answer.depth in (0, 1, 2, 3, 4)
+        True
+    """
+    began = time.monotonic()
+    shown = choose_depth_progress(progress)
+    if minutes is not None and total_epochs is not None:
+        raise UserError("give minutes or total_epochs, not both")
+    limit = 10.0 if minutes is None and total_epochs is None else minutes
+    _check_numbers(most, limit, total_epochs, seed)
+    config, place = _data_config(data, target, folder, seed, options)
+    try:
+        with cpu_settings():
+            shown.phase("reading the data")
+            problem = Problem(config, root, network, settings)
+            asked = Asked(_most(problem, most), limit, total_epochs, seed, jobs or free_cores("cpu", 1))
+            planned = stored_plan(place, problem, asked, shown)
+            study = start_depth_study(place, problem, planned.plan, storage, artifacts)
+            return train_and_measure(study, problem, planned, jobs, shown, began)
+    finally:
+        shown.finish()
+
+
+def _check_numbers(most: int, minutes: float | None, total_epochs: int | None, seed: int) -> None:
+    if not 2 <= most <= 1000:
+        raise UserError(f"most must be from 2 to 1000 layers, got {most}")
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UserError(f"minutes must be more than 0, got {minutes}")
+    if total_epochs is not None and total_epochs < 1:
+        raise UserError(f"total_epochs must be at least 1, got {total_epochs}")
+    if not 0 <= seed < 2**31:
+        raise UserError(f"seed must be at least 0 and less than 2 ** 31, got {seed}")
+
+
+def _data_config(
+    data: Any,  # noqa: ANN401
+    target: str | Sequence[str] | None,
+    folder: str | Path | None,
+    seed: int,
+    options: dict[str, Any],
+) -> tuple[DataConfig, Path]:
+    """The data as a configuration, and the folder; data in memory becomes a file there, which workers can read."""
+    if isinstance(data, DataConfig):
+        if target is not None or options:
+            raise UserError("how_deep: give options in the DataConfig or as arguments, not both")
+        config = data
+        place = _folder(folder, config.source)
+    else:
+        memory = in_memory(data)
+        if memory is None and not isinstance(data, str | os.PathLike):
+            raise UserError(f"how_deep takes a name, a path, a DataFrame or a pair (x, y) of arrays; got {data!r:.60}")
+        place = _folder(folder, "data" if memory is not None else os.fspath(data))
+        source = os.fspath(data) if memory is None else str(save_in_memory(memory, place))
+        given = dict(options) if target is None else {"target": target, **options}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        config = from_dict(DataConfig, {"source": source, **plain}, "how_deep")
+    if config.folds is not None:
+        raise UserError("how_deep divides the data into parts itself; leave folds out")
+    return (replace(config, seed=seed) if config.seed == 0 else config), place
+
+
+def _folder(folder: str | Path | None, source: str) -> Path:
+    return Path(folder) if folder is not None else Path("runs") / f"depth-{Path(source).stem or 'data'}"
+
+
+def _most(problem: Problem, most: int) -> int:
+    """The depth of the deepest networks; a convolutional network of 50 layers per stage would take days."""
+    return min(most, 6) if problem.network == "conv" and most == 50 else most

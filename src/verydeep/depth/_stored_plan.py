@@ -1,0 +1,100 @@
+"""The plan of a folder: made once, after the first batches were timed, and then kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from verydeep.config import from_dict, to_dict
+from verydeep.depth._cost import Cost, count_epochs, time_epochs
+from verydeep.depth._plan import DepthPlan, make_plan, too_small
+from verydeep.depth._problem import Problem
+from verydeep.depth._progress import DepthProgress
+from verydeep.errors import UserError
+from verydeep.files import read_json, write_atomic
+
+_ANALYSIS = 0.12  # the share of the time for lesions, other models and fine-tuning
+_STARTING = 8.0  # seconds until workers train
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for.
+
+    Attributes:
+        most: The depth of the deepest networks.
+        minutes: How long it may take; None if `total_epochs` is given.
+        total_epochs: The epochs of all trainings together.
+        seed: The seed.
+        jobs: The number of workers on this machine.
+    """
+
+    most: int
+    minutes: float | None
+    total_epochs: int | None
+    seed: int
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what it may cost.
+
+    Attributes:
+        plan: The plan.
+        cost: What an epoch of each network costs.
+        budget: What all trainings together may cost.
+    """
+
+    plan: DepthPlan
+    cost: Cost
+    budget: float
+
+
+def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthProgress) -> Planned:
+    """Read the plan of a folder, or make one.
+
+    Args:
+        folder: The folder.
+        problem: The data and the family of networks.
+        asked: What the user asked for.
+        progress: What is shown.
+    """
+    file = folder / "plan.json"
+    known = _read_plan(file, asked) if file.exists() else None
+    if asked.total_epochs is not None:
+        cost, budget = count_epochs(), float(asked.total_epochs)
+        given = f"total_epochs = {asked.total_epochs}"
+    else:
+        assert asked.minutes is not None
+        progress.phase("timing the first batches of shallow and deep networks")
+        cost = time_epochs(problem, asked.most, problem.defaults.batch_size)
+        budget = max(1.0, (1 - _ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
+        given = f"{asked.minutes:g} minutes"
+    if known is not None:
+        return Planned(known, cost, budget)
+    if (folder / "study.json").exists():
+        raise UserError(f"{folder} holds another study; choose another folder")
+    plan = make_plan(problem, cost, budget, asked.most)
+    if plan is None:
+        raise too_small(problem, cost, asked.most, given)
+    plan = replace(plan, minutes=asked.minutes, total_epochs=asked.total_epochs, seed=asked.seed, jobs=asked.jobs)
+    write_atomic(file, json.dumps({"format": _FORMAT} | to_dict(plan), indent=1) + "\n")
+    return Planned(plan, cost, budget)
+
+
+def _read_plan(file: Path, asked: Asked) -> DepthPlan:
+    values = read_json(file)
+    if values.pop("format", None) != _FORMAT:
+        raise UserError(f"{file} is not a plan of this version; choose another folder")
+    plan = from_dict(DepthPlan, values, str(file))
+    for name in ("most", "minutes", "total_epochs", "seed"):
+        before, now = getattr(plan, name), getattr(asked, name)
+        if before != now:
+            word = name.replace("_", " ")
+            raise UserError(
+                f"{file.parent} was started with {word} {before}, not {now}; give the same, or choose another folder"
+            )
+    return plan
