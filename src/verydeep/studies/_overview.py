@@ -82,6 +82,7 @@ class Overview:
         self.name = _title(study.folder.resolve())
         self.metric, self.maximise = study.metric, study.maximise
         self.jobs, self.budget, self.now, self.began = jobs, budget, now, now()
+        self.study = study
         self.groups: dict[str, Group] = {group.name: group for group in study.groups}
         self.records, self.steps = records, dict[str, LatestStep]()
 
@@ -98,6 +99,8 @@ class Overview:
         """Take new records."""
         training = {record.name: record for record in records if record.status == "training"}
         self.records, self.waits = records, False
+        if any(record.group not in self.groups for record in records):  # added since the study was started
+            self.groups = {group.name: group for group in self.study.store.with_retry(lambda: self.study.groups)}
         self.steps = {name: step for name, step in self.steps.items() if name in training}
         for name, step in self.steps.items():
             if step.epochs != training[name].epochs:

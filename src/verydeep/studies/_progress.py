@@ -92,6 +92,7 @@ class StudyLines(StudyProgress):
 
     def update(self, records: list[TrainingRecord]) -> None:
         self.overview.update(records)
+        self.width = max(self.width, *(len(record.name) for record in records), 0)  # there may be new ones
         for record in records:
             if self.with_epochs:
                 for metrics in record.curve[self.epochs.get(record.name, 0) :]:

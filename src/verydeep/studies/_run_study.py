@@ -44,6 +44,9 @@ def run_study(
     Each worker is a process. A study that was stopped continues with the same call, and workers on other machines may
     join at any time: `verydeep worker FOLDER`.
 
+    In a study that is open, `on_end` may add groups, and workers wait for them; see `Study.set_open`. Results of
+    earlier calls are reported before workers start, so a program that was killed before it added a group does so now.
+
     Args:
         study: The study.
         jobs: The number of workers; by default one per core, or a single one on a GPU. With 0, this process only
@@ -81,16 +84,18 @@ def run_study(
         raise UserError(f"jobs must be 0 or more, got {jobs}")
     with storage_errors(), interruptible() as interrupt:
         watch = _Watch(study, only, interrupt, choose_study_progress(progress), on_epoch, on_end)
-        left = study.unfinished(only)
-        first = next((task.group.config for task in study.tasks(only) if task.state != "done"), None)
-        if first is None:
-            watch.read()
+        records = watch.read()
+        is_open = study.is_open
+        left = [task for task in study.tasks(only) if task.state != "done"]
+        if not left and not is_open:
             return "complete"
-        jobs = min(left, free_cores(first.device, first.threads)) if jobs is None else min(left, jobs)
+        configs = [task.group.config for task in left] or [group.config for group in study.groups]
+        jobs = free_cores(configs[0].device, configs[0].threads) if jobs is None else jobs
+        jobs = jobs if is_open else min(len(left), jobs)
         budget = budget or Budget()
         pool = WorkerPool(study, jobs, PoolOptions(root, budget, only, tensorboard))
         watch.progress.budget = budget
-        watch.progress.start(study, jobs, watch.read())
+        watch.progress.start(study, jobs, records)
         interrupt.is_displayed = isinstance(watch.progress, StudyTable)
         try:
             pool.run_until_done(interrupt, watch.poll)
@@ -100,7 +105,8 @@ def run_study(
             interrupt.is_displayed = False
             watch.progress.close()
         with unless_interrupted(interrupt):
-            if not study.store.with_retry(lambda: study.unfinished(only)):
+            is_open = study.store.with_retry(lambda: study.is_open)
+            if not study.store.with_retry(lambda: study.unfinished(only)) and not is_open:
                 return "complete"
         if pool.problems and not allow_failures:
             raise UserError(f"a worker failed: {pool.problems[0]} (logs are in {study.folder / 'workers'})")
@@ -147,10 +153,22 @@ class _Watch:
             return self.study.store.with_retry(self.read)
 
     def read(self) -> list[TrainingRecord]:
-        """Read the study and report epochs and results that were not reported before."""
-        began = time.monotonic()
-        records = self.study.records(self.only)
-        self.took = time.monotonic() - began
+        """Read the study and report epochs and results that were not reported before.
+
+        In an open study, what is reported may add trainings, so it is read again.
+        """
+        while True:
+            began, is_open = time.monotonic(), self.study.is_open
+            records = self.study.records(self.only)
+            self.took = time.monotonic() - began
+            has_ended = self._report(records)
+            self.seen = time.monotonic()
+            if not (is_open and has_ended):
+                return records
+
+    def _report(self, records: list[TrainingRecord]) -> bool:
+        """Report what was not reported before; return whether there were results."""
+        has_ended = False
         for record in records:
             for metrics in record.curve[self.epochs.get(record.name, 0) :]:
                 if self.on_epoch is not None:
@@ -158,11 +176,10 @@ class _Watch:
                 self.epochs[record.name] = metrics.epoch
             result = record.status, record.epochs
             if record.has_ended and self.ended.get(record.name) != result:
-                self.ended[record.name] = result
+                self.ended[record.name], has_ended = result, True
                 if self.on_end is not None:
                     self.on_end(record)
-        self.seen = time.monotonic()
-        return records
+        return has_ended
 
 
 def free_cores(device: str, threads: int | None) -> int:

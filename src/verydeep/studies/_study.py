@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Prefixes of a study's attributes. Each group and each training has its own: commands that change different ones at
 # the same time do not undo each other's changes.
 GROUP, RETRIED, FORGOTTEN = "group/", "retried/", "forgotten/"
+_OPEN = "open"
 
 
 class Study:
@@ -101,8 +102,49 @@ class Study:
         """Whether the first trainings of all groups come before the second ones."""
         return bool(self.optuna.user_attrs.get("breadth_first", False))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether groups may still be added: workers that have nothing left to train wait for them."""
+        return bool(self.optuna.user_attrs.get(_OPEN, False))
+
+    def set_open(self, is_open: bool) -> None:
+        """Keep the workers of a study waiting for groups that are added later, or let them leave when all is trained.
+
+        A program whose later trainings depend on the results of earlier ones opens its study, adds groups with
+        `set_group` in the `on_end` of `run_study`, and closes the study after the last group.
+
+        Args:
+            is_open: Whether groups may still be added; a new study is closed.
+
+        Example:
+            >>> from verydeep.data import DataConfig
+            >>> from verydeep.studies import Group, run_study, start_study
+            >>> from verydeep.training import ModelConfig, OptimConfig, TrainConfig, complete_config
+            >>> data, model = DataConfig("digits"), ModelConfig(depth=2, width=8)
+            >>> def group(name, lr):
+            ...     return Group(name, complete_config(TrainConfig(data, model, OptimConfig(lr=lr), epochs=1)))
+            >>> study = start_study("runs/phases", [group("low", 0.01), group("high", 0.1)])
+            >>> study.set_open(True)
+            >>> def next_phase(record):  # also called for results of earlier calls, so a killed program continues
+            ...     done = {each.name: each.value for each in study.records() if each.has_ended}
+            ...     if {"low", "high"} <= done.keys():
+            ...         study.set_group(group("last", 0.03 if done["low"] < done["high"] else 0.3))
+            ...         study.set_open(False)
+            >>> run_study(study, jobs=1, on_end=next_phase)
+            'complete'
+            >>> [record.status for record in study.records()]
+            ['finished', 'finished', 'finished']
+        """
+        if is_open != self.is_open:
+            self.optuna.set_user_attr(_OPEN, is_open)
+
     def set_group(self, group: Group) -> None:
-        """Add a group, or replace the one of the same name."""
+        """Add a group, or replace the one of the same name.
+
+        Args:
+            group: The group. Unlike `start_study`, this does not choose settings that its configuration leaves out; see
+                `verydeep.training.complete_config`.
+        """
         stored = {key: json.loads(text) for key, text in self.optuna.user_attrs.items() if key.startswith(GROUP)}
         known = stored.get(GROUP + group.name)
         order = known["order"] if known else max((each["order"] for each in stored.values()), default=-1) + 1

@@ -166,6 +166,7 @@ class WorkerPool:
         if seconds is not None and time.monotonic() - self.began >= seconds:
             return True
         store = self.study.store
-        if not store.with_retry(lambda: self.study.unfinished(self.options.only)):
+        is_open = store.with_retry(lambda: self.study.is_open)  # first, because groups are added before it is closed
+        if not store.with_retry(lambda: self.study.unfinished(self.options.only)) and not is_open:
             return True
         return epochs is not None and store.with_retry(self.study.epochs_trained) >= epochs

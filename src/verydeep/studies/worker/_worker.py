@@ -78,7 +78,8 @@ def work(
         send: Called with a message about every epoch and, a few times per second, the current step.
 
     Returns:
-        Whether the study is complete; it is not if the budget was used up or someone interrupted.
+        Whether the study is complete; it is not if the budget was used up or someone interrupted. In a study that
+        is open, a worker waits for more trainings.
 
     Raises:
         UserError: What is left cannot be trained on this machine; the message says why.
@@ -128,21 +129,28 @@ class _Worker:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"  # tells people where it runs
         self.problems: dict[str, str] = {}  # trainings that this worker cannot train, and why
         self.idle = self.problems_in_a_row = 0
+        self.waits = False  # for groups that are added to an open study
 
     def run(self, interrupt: Interrupt) -> bool:
         """Train until the study is complete, the budget is used up or someone interrupts."""
         while not interrupt.requested and not self._is_used():
             claim = self.study.store.with_retry(self._claim)
             if claim is not None:
-                self.idle = 0
+                self.idle, self.waits = 0, False
                 self._train(claim, interrupt)
                 continue
+            # In this order: whoever closes a study has added everything before.
+            is_open = self.study.store.with_retry(lambda: self.study.is_open)
             left = self.study.store.with_retry(self._left)
-            if not left:
+            if left:
+                if all(self._is_hopeless(name, left) for name in left):
+                    raise UserError(next(self.problems[name] for name in left if name in self.problems))
+                self.idle += 1
+            elif not is_open:
                 return True
-            if all(self._is_hopeless(name, left) for name in left):
-                raise UserError(next(self.problems[name] for name in left if name in self.problems))
-            self.idle += 1
+            elif not self.waits:
+                self.waits = True
+                self.report("everything is trained so far; waiting for more trainings")
             time.sleep(_RETRY_AFTER)
         return False
 
