@@ -27,7 +27,7 @@ class HighwayClassifier(ClassifierMixin, HighwayEstimator):  # type: ignore[misc
     `random_state`, and leaves no files.
 
     Args:
-        depth: Number of hidden layers.
+        depth: Number of hidden layers; 0 is a linear model.
         width: Number of units per layer.
         activation: Activation of the hidden layers: `tanh` or `relu`.
         gate_bias: Initial bias of the transform gates; by default, one that suits the depth.

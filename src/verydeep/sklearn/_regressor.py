@@ -24,7 +24,7 @@ class HighwayRegressor(RegressorMixin, HighwayEstimator):  # type: ignore[misc]
     in their original units. Training is deterministic for a given `random_state`, and leaves no files.
 
     Args:
-        depth: Number of hidden layers.
+        depth: Number of hidden layers; 0 is a linear model.
         width: Number of units per layer.
         activation: Activation of the hidden layers: `tanh` or `relu`.
         gate_bias: Initial bias of the transform gates; by default, one that suits the depth.

@@ -41,8 +41,10 @@ class ModelConfig:
 
     Attributes:
         name: Name of the network; see `verydeep models`. By default, highway-mlp, or highway-conv for your own images.
-        depth: Number of hidden layers of a fully connected network; by default, 50, or fewer for small tables.
-        width: Number of units per layer of a fully connected network; by default, the named network's own.
+        depth: Number of hidden layers of the -mlp and -conv networks; 0 is a linear model. By default, 50, or fewer for
+            small tables and for images.
+        width: Number of units per layer of a fully connected network, or of feature maps of the first stage of a -conv
+            network; by default, the named network's own.
         activation: Activation function of the hidden layers; by default, the named network's own.
         gate_bias: Initial bias of the transform gates; by default, one that suits the depth.
         carry: Carry gate: coupled (1 - transform gate) or independent (own weights); by default, coupled.

@@ -81,10 +81,12 @@ def _splits(dataset: Dataset) -> str:
 
 def _network(config: TrainConfig, model: nn.Module) -> str:
     parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    layers = f"{plural(model.config.depth, 'layer')}, " if isinstance(model, Network) else ""
-    width = getattr(getattr(model, "config", None), "width", None)
-    units = f"{width} units each, " if isinstance(width, int) and layers else ""
-    return f"{layers}{units}{parameters:,} parameters"
+    parts = [f"{parameters:,} parameters"]
+    if isinstance(model, Network):
+        depth, width = model.config.depth, getattr(model.config, "width", None)
+        layers = [plural(depth, "hidden layer")] + ([f"{width} units each"] if isinstance(width, int) else [])
+        parts = [*(layers if depth else ["a linear model"]), *parts]
+    return ", ".join(parts)
 
 
 def _updates(config: TrainConfig, batches: int) -> str:

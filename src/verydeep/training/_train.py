@@ -1,6 +1,6 @@
 """Starting and resuming runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import IntEnum
@@ -231,7 +231,7 @@ def _resume(
         dataset = load_dataset(run.config.data, root) if dataset is None else dataset
         if changed := data_changes(run, dataset):
             raise UserError(f"{run.path}: the data has changed ({changed}); restore the old data, or start a new run")
-        model = _remake_model(run, dataset) if model is None else model
+        model = _remake_model(run) if model is None else model
         if run.config.init is not None and not has_checkpoint(run.path / "checkpoint"):
             _load_initial_weights_again(run, model, dataset)
     return fit_run(run, model, dataset, group, choose_progress(progress), own, change=change)
@@ -242,8 +242,12 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     shape = tuple(dataset.train.x.shape[1:])
     overrides: dict[str, Any] = {"classes": dataset.task.outputs, "input_shape": shape} | config.model.overrides()
     name = config.model.name or "highway-mlp"
+    return _make_seeded(config, name, lambda: create_model(name, **overrides))
+
+
+def _make_seeded(config: TrainConfig, name: str, make: Callable[[], Network]) -> Network:
     try:
-        return seeded(config.seed, lambda: create_model(name, **overrides))
+        return seeded(config.seed, make)
     except RuntimeError as error:
         if "memory" not in str(error):
             raise
@@ -263,13 +267,12 @@ def private_settings(threads: int | None, device: torch.device) -> Iterator[None
         torch.set_default_dtype(dtype)
 
 
-def _remake_model(run: Run, dataset: Dataset) -> Network:
+def _remake_model(run: Run) -> Network:
     """The network of a run that is resumed; the weights of a user-supplied one are only in the checkpoint."""
-    if "model" not in run.user_supplied:
-        return make_model(run.config, dataset)
-    if not has_checkpoint(run.path / "checkpoint"):
+    if "model" in run.user_supplied and not has_checkpoint(run.path / "checkpoint"):
         raise UserError(f"{run.path} was stopped before the model was saved; start it again")
-    return build(read_architecture(run.path))
+    config = run.config
+    return _make_seeded(config, config.model.name or "network", lambda: build(read_architecture(run.path)))
 
 
 def _load_initial_weights_again(run: Run, model: nn.Module, dataset: Dataset) -> None:

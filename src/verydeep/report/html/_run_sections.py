@@ -10,7 +10,7 @@ from verydeep.report.figures._axes import metric_name
 from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
 from verydeep.training import Run, RunInfo, clock, list_runs
-from verydeep.words import MEASURES, loss_name, score
+from verydeep.words import MEASURES, loss_name, plural, score
 
 _ENDINGS = {
     "finished": "It finished all {epochs} epochs.",
@@ -45,7 +45,7 @@ def run_section(run: Run) -> dict[str, Any]:
 
 
 def _subtitle(run: Run, info: RunInfo) -> str:
-    layers = f", {info.depth} layers" if info.depth else ""
+    layers = "" if info.depth is None else f", {plural(info.depth, 'hidden layer')}"
     network = "Custom network" if info.model == "(your own)" else info.model
     samples = run.metadata.get("data", {}).get("train")
     return f"{network}{layers}, trained on {info.data}" + (f" ({samples:,} samples)" if samples else "")
@@ -72,8 +72,8 @@ def _key_figures(run: Run, info: RunInfo) -> list[tuple[str, str]]:
         value = None if measured is None else measured.get(f"{key}_{run.measure}")
         if value is not None:
             found.append((metric_name(f"{key}_{run.measure}"), score(run.measure, value)))
-    if info.depth:
-        found.append(("depth", f"{info.depth} layers"))
+    if info.depth is not None:
+        found.append(("depth", plural(info.depth, "hidden layer")))
     if info.parameters:
         found.append(("parameters", f"{info.parameters:,}"))
     if info.status == "pruned":

@@ -30,7 +30,7 @@ class ComparedRun:
         status: As in `RunInfo`; for several seeds, the statuses of all runs.
         model: The network's name.
         data: The data's name or path.
-        depth: Number of layers with weights.
+        depth: Number of hidden layers.
         parameters: Number of trainable parameters.
         epochs_done: Epochs completed; for several seeds, the fewest.
         epochs: Epochs in total.

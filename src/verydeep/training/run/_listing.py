@@ -25,7 +25,7 @@ class RunInfo:
             stopped), unfinished (killed) or broken.
         changed: When it was last written to, in seconds since 1970.
         model: The network's name.
-        depth: Layers with weights; None for a user-supplied module.
+        depth: Number of hidden layers; None for a user-supplied module.
         parameters: Number of trainable parameters.
         data: The data's name.
         epochs_done: Epochs completed.
