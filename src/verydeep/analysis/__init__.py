@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         is_significant as is_significant,
     )
     from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
-    from verydeep.analysis._display import split_name as split_name
+    from verydeep.analysis._display import samples_of as samples_of, split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesion_results import (
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
         tolerance_text as tolerance_text,
     )
     from verydeep.analysis._lesions import lesion_study, pair_lesions
-    from verydeep.analysis._observations import IDLE as IDLE, Observations as Observations, observations as observations
+    from verydeep.analysis._observations import (
+        IDLE as IDLE,
+        Observations as Observations,
+        idle_alone as idle_alone,
+        observations as observations,
+    )
+    from verydeep.analysis._paired import most_closed as most_closed
     from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
     from verydeep.analysis._routing import class_routing
     from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result

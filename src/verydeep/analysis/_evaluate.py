@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
@@ -51,7 +52,13 @@ def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None 
     return Score(totals.loss, totals.error, objective.measure)
 
 
-def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> Totals:
-    """Measure a model with some layers closed."""
+def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> tuple[Totals, Tensor]:
+    """Measure a model with some layers closed: in all, and what each sample adds to the error, float64, `(sample,)`."""
     forward = partial(subject.model.run, ForwardMode(closed))
-    return evaluate_batches(forward, subject.batches(), subject.objective, device=subject.device)
+    objective, errors = subject.objective, []
+
+    def keep(outputs: Tensor, y: Tensor) -> None:
+        errors.append(objective.errors(outputs, y).cpu())
+
+    totals = evaluate_batches(forward, subject.batches(), objective, device=subject.device, observe=keep)
+    return totals, torch.cat(errors) @ objective.error_weights(totals.values, totals.samples)

@@ -1,6 +1,6 @@
 """Lesions: measuring a network with one or two layers closed (Section 4.2 of the paper)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from verydeep.analysis._blocks import Closed, ForwardMode
 from verydeep.analysis._data import Data, ModelAndData, Progress, first_samples, subrange
 from verydeep.analysis._lesion_results import LesionStudy, PairLesion, Score
+from verydeep.analysis._paired import PairedSums
 from verydeep.analysis._replay import CachingMode, ReplayMode, can_replay
 from verydeep.cpu import cpu_settings
 from verydeep.objectives import Objective, Totals
@@ -39,7 +40,7 @@ def lesion_study(
             fractions the targets of a regression.
 
     Returns:
-        Loss and error with each layer closed, and with none.
+        Loss and error with each layer closed, and with none, and the standard error of each rise.
 
     Example:
         >>> from verydeep.analysis import lesion_study
@@ -54,8 +55,10 @@ def lesion_study(
     """
     runner = LesionRunner.of(ModelAndData.of(model, data, objective))
     layers = runner.subject.model.layers
-    scores = runner.close_each(frozenset(), range(len(layers)), progress)
-    return LesionStudy(layers, split, scores.samples, scores.baseline, scores.loss, scores.error)
+    scores = runner.close_each(frozenset(), range(len(layers)), progress, paired=True)
+    return LesionStudy(
+        layers, split, scores.samples, scores.baseline, scores.loss, scores.error, scores.noise, scores.loss_noise
+    )
 
 
 @cpu_settings()
@@ -116,12 +119,16 @@ class LesionScores:
         samples: How many samples were measured.
         loss: Mean loss with each candidate closed, `(candidate,)`.
         error: Fraction of wrong predictions, or 1 - R2, with each candidate closed, `(candidate,)`.
+        noise: The standard error of the rise of the error by each candidate; None if it was not computed.
+        loss_noise: Likewise of the loss.
     """
 
     baseline: Score
     samples: int
     loss: np.ndarray
     error: np.ndarray
+    noise: np.ndarray | None = None
+    loss_noise: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -143,26 +150,56 @@ class LesionRunner:
             x = first_samples(subject.data, _CHECKED).to(subject.device)
             return cls(subject, can_replay(subject.model, x))
 
-    def close_each(self, closed: Closed, candidates: Sequence[int], progress: Progress | None = None) -> LesionScores:
-        """Close each candidate by itself, in addition to the layers that are closed already."""
+    def close_each(
+        self, closed: Closed, candidates: Sequence[int], progress: Progress | None = None, *, paired: bool = False
+    ) -> LesionScores:
+        """Close each candidate by itself, in addition to the layers that are closed already.
+
+        Args:
+            closed: The layers that are closed already.
+            candidates: The other layers to close, one at a time.
+            progress: Called with the fraction of the work that is done.
+            paired: Whether to compute standard errors.
+        """
         objective = self.subject.objective
         totals, samples = torch.zeros(1 + len(candidates), objective.size, dtype=torch.float64), 0
+        errors = losses = None
         with torch.no_grad():
             for x, y in self.subject.batches(progress):
-                totals += self._batch(x, y, closed, candidates).cpu()
+                sums: list[Tensor] = []
+                wrong: list[Tensor] = []
+                lost: list[Tensor | None] = []
+                for outputs in self._outputs(x, closed, candidates):
+                    if not sums:
+                        objective.check(outputs, y)
+                    sums.append(objective.totals(outputs, y))
+                    if paired:
+                        wrong.append(objective.errors(outputs, y))
+                        lost.append(objective.losses(outputs, y))
+                totals += torch.stack(sums).cpu()
                 samples += len(y)
+                if paired and candidates:
+                    errors = _add_rises(errors, torch.stack(wrong))
+                    each = [loss[:, None].double() for loss in lost if loss is not None]
+                    losses = _add_rises(losses, torch.stack(each)) if each else None
         rows = [Totals(row, samples, objective) for row in totals]
         loss, error = np.array([row.loss for row in rows]), np.array([row.error for row in rows])
         baseline = Score(float(loss[0]), float(error[0]), objective.measure)
-        return LesionScores(baseline, samples, loss[1:], error[1:])
+        noise = None if errors is None else errors.standard_errors(objective.error_weights(totals[0], samples))
+        loss_noise = None if losses is None else losses.standard_errors(torch.ones(1, dtype=torch.float64))
+        return LesionScores(baseline, samples, loss[1:], error[1:], noise, loss_noise)
 
-    def _batch(self, x: Tensor, y: Tensor, closed: Closed, candidates: Collection[int]) -> Tensor:
-        """The sums of the objective over a batch, without and with each candidate, `(1 + candidate, size)`."""
-        model, cache, objective = self.subject.model, CachingMode(closed), self.subject.objective
-        logits = model.run(cache, x)
-        objective.check(logits, y)
-        rows = [objective.totals(logits, y)]
+    def _outputs(self, x: Tensor, closed: Closed, candidates: Collection[int]) -> Iterator[Tensor]:
+        """The outputs for a batch, without and then with each candidate."""
+        model, cache = self.subject.model, CachingMode(closed)
+        yield model.run(cache, x)
         for layer in candidates:
             mode = ReplayMode(cache, model.group_of(layer), layer) if self.reuse else ForwardMode(closed | {layer})
-            rows.append(objective.totals(model.run(mode, x), y))
-        return torch.stack(rows)
+            yield model.run(mode, x)
+
+
+def _add_rises(sums: PairedSums | None, values: Tensor) -> PairedSums:
+    """Add what each candidate adds to the values of the baseline, which come first: `(1 + candidate, sample, part)`."""
+    sums = sums or PairedSums(len(values) - 1, values.shape[2])
+    sums.add(values[1:] - values[0])
+    return sums

@@ -27,8 +27,9 @@ class Observations:
         open_on_average: Fraction of gates whose mean is above 0.5.
         open_per_sample: Fraction of gates above 0.5 for a single sample, averaged over all samples.
         stripes_begin: The number of layers that make 90 % of all change of block outputs ("early layers").
-        idle_alone: Fraction of layers that cost at most 0.1 % of accuracy when closed alone.
-        most_important: The five layers that cost the most loss when closed alone, most important first.
+        idle_alone: Fraction of layers that cost at most 0.1 % of accuracy, or one standard error, when closed alone.
+        most_important: Up to five layers that cost the most loss when closed alone, most important first; layers whose
+            cost may be noise are left out.
         largest_rise: The largest rise of the error by closing one layer, as a fraction.
         layers_used: Layers kept on the greedy curve within its tolerance.
         idle_together: Fraction of layers that can be closed together within the tolerance.
@@ -84,12 +85,17 @@ def _of_lesions(lesions: LesionStudy | None) -> dict[str, Any]:
     if lesions is None:
         return {}
     rise = lesions.error - lesions.baseline.error
-    order = np.argsort(-lesions.loss, kind="stable")
     return {
-        "idle_alone": float((rise <= IDLE).mean()),
-        "most_important": tuple(int(layer) for layer in order[:5]),
+        "idle_alone": len(idle_alone(lesions)) / len(lesions.layers),
+        "most_important": lesions.most_important[:5],
         "largest_rise": float(rise.max()),
     }
+
+
+def idle_alone(lesions: LesionStudy) -> list[int]:
+    """The layers that cost at most 0.1 % of accuracy when closed alone, or one standard error if that is larger."""
+    noise = 0.0 if lesions.standard_error is None else np.nan_to_num(lesions.standard_error)
+    return [int(layer) for layer in np.flatnonzero(lesions.error - lesions.baseline.error <= np.maximum(noise, IDLE))]
 
 
 def _of_usage(usage: DepthUsage | None) -> dict[str, Any]:

@@ -255,6 +255,8 @@ def _encode(value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401
 def _decode(hint: Any, value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
+        if typing.get_origin(inner[0]) is np.ndarray:
+            return arrays.get(name)
         return None if value is None else _decode(inner[0], value, name, arrays)
     if origin is np.ndarray:
         return arrays[name]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from verydeep.analysis import DepthUsage
 from verydeep.data import Dataset
 from verydeep.depth._answer import DepthAnswer, DepthNetwork, LayersUsed, OtherModel, TrainingCurve
 from verydeep.depth._held_out import HeldOut
@@ -19,7 +20,7 @@ from verydeep.depth._problem import Candidate, Problem
 from verydeep.depth._progress import DepthProgress
 from verydeep.depth._rule import Choice
 from verydeep.depth._stored_plan import Planned
-from verydeep.studies import Study, open_study, run_study, start_study
+from verydeep.studies import Study, TrainingRecord, open_study, run_study, start_study
 from verydeep.training import Interrupted, Run, interruptible
 
 
@@ -90,15 +91,23 @@ def train_and_measure(
 
     phases = Phases(study, problem, planned.plan, planned.cost, planned.budget, enough)
 
+    waiting = set[str]()  # trainings without a result, by which it is noticed that a group is complete
+
     def advance() -> None:
         study.set_open(phases.advance())
         progress.phase(phases.now)
+        waiting.update(record.name for record in study.records() if not record.has_ended)
+
+    def on_end(record: TrainingRecord) -> None:
+        waiting.discard(record.name)
+        if not any(name.rpartition("/")[0] == record.group or name == record.group for name in waiting):
+            advance()
 
     with interruptible() as interrupt:
         progress.plan(planned.plan, phases.share_trained)
         study.set_open(True)
         advance()
-        stopped = run_study(study, jobs=jobs, root=problem.root, progress=progress, on_end=lambda _record: advance())
+        stopped = run_study(study, jobs=jobs, root=problem.root, progress=progress, on_end=on_end)
         if stopped != "complete" or interrupt.requested:
             raise DepthInterrupted(study.folder)
         try:
@@ -178,7 +187,7 @@ class _Measurement:
         trained = held_out.run(chosen, first)
         if not self.learned or trained is None:
             return None, None
-        used, usages, deep_run = None, [], None
+        used, usages, deep_run = None, list[DepthUsage](), None
         if self.deep.candidate.depth > 1 and held_out.has_learned(self.deep):
             self.progress.phase(f"closing the layers of {self.deep.candidate.describe(problem.unit)}")
             pairs = [(run, held_out.dataset(seed)) for seed in held_out.seeds if (run := held_out.run(self.deep, seed))]

@@ -66,7 +66,7 @@ def layers_used(
     score = np.mean([1 - usage.greedy.error for usage in usages], 0)
     low, high = _band(usages)
     costs = np.stack([lesion.loss - lesion.baseline.loss for lesion in lesions])
-    noise = np.stack([np.nan_to_num(lesion.loss_standard_error) for lesion in lesions])
+    noise = np.stack([_known(lesion.loss_standard_error) for lesion in lesions])
     found = LayersUsed(
         depth=model.highway_depth + plain,
         used=int(np.median(counts)) + plain,
@@ -81,6 +81,11 @@ def layers_used(
         samples=sum(usage.greedy.samples for usage in usages),
     )
     return found, usages
+
+
+def _known(values: Array | None) -> Array:
+    assert values is not None  # only results of earlier versions have none
+    return np.nan_to_num(values)
 
 
 def _over_seeds(values: Array) -> Array:
@@ -119,7 +124,8 @@ def _band(usages: Sequence[DepthUsage]) -> tuple[Array, Array]:
 
 def _scores(usage: DepthUsage) -> Array:
     assert usage.greedy.draws is not None
-    return 1 - usage.greedy.error[0] - usage.greedy.draws.astype(float)
+    scores: Array = 1 - usage.greedy.error[0] - usage.greedy.draws.astype(float)
+    return scores
 
 
 def _plain(values: Array) -> tuple[float, ...]:

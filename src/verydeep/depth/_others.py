@@ -52,21 +52,26 @@ def _compare(name: str, model: Any, dataset: Dataset, seed: int) -> OtherModel: 
 
 
 def _linear(dataset: Dataset) -> Any:  # noqa: ANN401
-    from sklearn.linear_model import LogisticRegressionCV, RidgeCV
-    from sklearn.multioutput import MultiOutputClassifier
+    from sklearn.linear_model import (  # type: ignore[import-untyped]
+        LogisticRegression,
+        LogisticRegressionCV,
+        RidgeCV,
+    )
+    from sklearn.multioutput import MultiOutputClassifier  # type: ignore[import-untyped]
 
     if dataset.task.kind == "regression":
         return RidgeCV(np.logspace(-3, 4, 15))
     small = len(dataset.train) * dataset.train.x[0].numel() <= 200_000
-    from sklearn.linear_model import LogisticRegression
-
     one = LogisticRegressionCV(Cs=6, cv=3, max_iter=300, l1_ratios=(0,), use_legacy_attributes=False) if small else None
     one = one or LogisticRegression(max_iter=60)
     return MultiOutputClassifier(one) if dataset.task.kind == "multilabel" else one
 
 
 def _boosting(dataset: Dataset, seed: int) -> Any:  # noqa: ANN401
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.ensemble import (  # type: ignore[import-untyped]
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+    )
     from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 
     if dataset.task.kind == "regression":
@@ -95,11 +100,12 @@ def _table(split: Split, rows: int, seed: int) -> tuple[Array, Array]:
 def _contributions(dataset: Dataset, predictions: Array, truth: Array) -> Array:
     """What each sample contributes to the accuracy, or R2, of which it is the mean."""
     if dataset.task.kind != "regression":
-        right = (predictions == truth).astype(float)
-        return right if right.ndim == 1 else right.mean(1)
+        right: Array = (predictions == truth).astype(float)
+        return right if right.ndim == 1 else np.mean(right, 1)
     truth, predictions = truth.reshape(len(truth), -1), predictions.reshape(len(truth), -1)
     variance = ((truth - truth.mean(0)) ** 2).mean(0)
-    return (1 - (predictions - truth) ** 2 / np.where(variance > 0, variance, 1)).mean(1)
+    explained: Array = (1 - (predictions - truth) ** 2 / np.where(variance > 0, variance, 1)).mean(1)
+    return explained
 
 
 def score_with_interval(contributions: Array) -> tuple[float, float, float]:

@@ -131,7 +131,7 @@ class Problem:
     def defaults(self) -> TrainConfig:
         """The settings that suit the data; every search starts around them."""
         name = "highway-conv" if self.network == "conv" else "highway-mlp"
-        optimiser = "muon" if self.network == "conv" else "sgd"
+        optimiser: Literal["muon", "sgd"] = "muon" if self.network == "conv" else "sgd"
         config = replace(
             self.settings,
             data=self.data,

@@ -78,7 +78,8 @@ def paired_errors(losses: Sequence[Array], shared: bool = False) -> Array:
         return np.sqrt(over_samples)
     differences = by_seed[:, :, None] - by_seed[:, None, :]
     over_seeds = differences.var(0, ddof=1) / seeds
-    return np.sqrt(np.maximum(over_samples, over_seeds))
+    errors: Array = np.sqrt(np.maximum(over_samples, over_seeds))
+    return errors
 
 
 def bootstrap_means(values: Sequence[Array], shared: bool = False, draws: int = DRAWS, seed: int = 0) -> Array:
@@ -123,7 +124,8 @@ def _blocks(values: Array, random: np.random.Generator) -> Array:
     if size == 1:
         return values
     whole = len(values) // size * size
-    return values[random.permutation(len(values))[:whole]].reshape(-1, size, values.shape[1]).mean(1)
+    means: Array = values[random.permutation(len(values))[:whole]].reshape(-1, size, values.shape[1]).mean(1)
+    return means
 
 
 def _of_parts(losses: Sequence[Array]) -> Array:
@@ -138,7 +140,7 @@ def _variance_of_mean(losses: Array) -> Array:
         return np.zeros((losses.shape[1], losses.shape[1]))
     covariance = np.atleast_2d(np.cov(losses, rowvar=False))
     own = covariance.diagonal()
-    return np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0) / samples  # type: ignore[no-any-return]
+    return np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0) / samples
 
 
 def _best(means: Array, depths: Sequence[int]) -> int:

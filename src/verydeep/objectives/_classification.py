@@ -39,6 +39,9 @@ class Classification(Objective):
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(outputs.float(), y, reduction="sum")
 
+    def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(outputs.float(), y, reduction="none")
+
     def training_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         weight = None if self.class_weight is None else self.class_weight.to(outputs.device)
         return F.cross_entropy(outputs.float(), y, weight=weight, reduction="sum", label_smoothing=self.label_smoothing)

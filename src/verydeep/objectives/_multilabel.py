@@ -36,6 +36,9 @@ class MultiLabel(Objective):
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(outputs.float(), y, reduction="sum") / y.shape[1]
 
+    def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(outputs.float(), y, reduction="none").mean(1)
+
     def training_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         weight = None if self.positive_weight is None else self.positive_weight.to(outputs.device)
         loss = F.binary_cross_entropy_with_logits(outputs.float(), y, reduction="sum", pos_weight=weight)

@@ -50,6 +50,22 @@ class Objective:
         """The number of correct predictions."""
         return (self.answer(outputs.detach()) == y).sum()
 
+    def losses(self, outputs: Tensor, y: Tensor) -> Tensor | None:
+        """The reported loss of each sample, `(batch,)`; None if it is not known."""
+        return None
+
+    def errors(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """How wrong the prediction for each sample is, float64, `(batch, parts)`; by default, the share that differs.
+
+        The error, 1 minus the score, is the mean over samples of the parts times `error_weights`.
+        """
+        wrong = (self.answer(outputs.detach()) != y).double()
+        return wrong.reshape(len(y), -1).mean(1, keepdim=True)
+
+    def error_weights(self, values: Tensor, samples: int) -> Tensor:
+        """The weight of each part of `errors` in the error, given the sums over all samples; float64, `(parts,)`."""
+        return torch.ones(1, dtype=torch.float64)
+
     def check(self, outputs: Tensor, y: Tensor) -> None:
         """Raise a `UserError` if outputs and targets do not belong together."""
         raise NotImplementedError

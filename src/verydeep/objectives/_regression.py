@@ -51,11 +51,19 @@ class Regression(Objective):
         return _LOSSES[self.kind](outputs.float(), y, reduction="sum") / self.targets
 
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The loss of each sample."""
         return _LOSSES[self.kind](outputs.float(), y, reduction="none").mean(1)
 
     def answer(self, outputs: Tensor) -> Tensor:
         return outputs
+
+    def errors(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The squared error of each target."""
+        return (outputs.detach().double() - y.double()).square()
+
+    def error_weights(self, values: Tensor, samples: int) -> Tensor:
+        _, sums, squares = values[2:].cpu().view(3, self.targets)
+        variation = squares - sums.square() / samples
+        return torch.where(variation > 0, samples / (self.targets * variation), 0.0)  # R2 of a constant never changes
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
         if y.dim() != 2 or not y.is_floating_point() or y.shape != outputs.shape:

@@ -40,6 +40,12 @@ class WeightedObjective(Objective):
     def probabilities(self, outputs: Tensor) -> Tensor | None:
         return self.objective.probabilities(outputs)
 
+    def errors(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return self.objective.errors(outputs, self.targets(y))
+
+    def error_weights(self, values: Tensor, samples: int) -> Tensor:
+        return self.objective.error_weights(values, samples)
+
     def check(self, outputs: Tensor, y: Tensor) -> None:
         self.objective.check(outputs, self.targets(y))
 

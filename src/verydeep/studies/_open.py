@@ -48,6 +48,7 @@ def start_study(
     artifacts: str | Path | ArtifactStore | None = None,
     heartbeat: int = HEARTBEAT,
     breadth_first: bool = False,
+    share_all: bool = False,
     restart_changed: bool = False,
     add_seeds: bool = False,
     new: bool = False,
@@ -66,6 +67,7 @@ def start_study(
         artifacts: A folder that all machines share, or one of Optuna's artifact stores; see `Study.artifacts`.
         heartbeat: Seconds between the heartbeats that workers send to a server.
         breadth_first: Whether the first trainings of all groups come before the second ones.
+        share_all: Whether every run goes to the artifact store, and not only the best of each group and teachers.
         restart_changed: Whether groups of other settings, or of another number of epochs, start from the beginning;
             their old runs must be gone.
         add_seeds: Whether groups keep the seeds that they had before; choose among them with `only` of `run_study`.
@@ -104,6 +106,7 @@ def start_study(
             if created.get_trials(deepcopy=False):
                 raise UserError(f"study '{name}' in the storage was not created by verydeep; choose another folder")
             created.set_user_attr("breadth_first", breadth_first)
+            created.set_user_attr("share_all", share_all)
             created.set_user_attr("metric", metric)
         study = Study(name, folder, store, _open_artifacts(artifacts, created))
         with store.claiming():

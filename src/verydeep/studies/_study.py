@@ -102,6 +102,11 @@ class Study:
         """Whether the first trainings of all groups come before the second ones."""
         return bool(self.optuna.user_attrs.get("breadth_first", False))
 
+    @cached_property
+    def shares_all(self) -> bool:
+        """Whether every run goes to the artifact store, and not only the best of each group and teachers."""
+        return bool(self.optuna.user_attrs.get("share_all", False))
+
     @property
     def is_open(self) -> bool:
         """Whether groups may still be added: workers that have nothing left to train wait for them."""

@@ -14,10 +14,11 @@ from verydeep.cli._run_options import (
     load_model,
     open_run,
     parse_tolerance,
-    read_samples,
     run_objective,
     subsample,
 )
+from verydeep.cli._run_usage import UsageSamples, find_usage, held_out_split, other_samples, usage_samples
+from verydeep.cli._status import status
 from verydeep.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class AnalyzeOptions:
         gates    biases and activity of the transform gates
         routing  the gates that differ between classes, labels, or ranges of a regression's target
         lesions  loss and accuracy (R2 of a regression) with each layer closed in turn
-        usage    how many layers are enough
+        usage    how many layers the network uses, on held-out data and on the training data
         flow     signals and gradients from layer to layer
         pairs    lesions of every pair of layers (slow)
 
@@ -54,8 +55,9 @@ class AnalyzeOptions:
     """
 
     run: RunFolder
-    split: Literal["train", "valid", "test"] = "train"
-    """The split of the data to use; the paper uses the training set."""
+    split: Annotated[Literal["train", "valid", "test"] | None, option("train|valid|test")] = None
+    """The split of the data to use; by default, the validation data if there is any, or else the training data, which
+    the paper uses. The layers used are never counted on the test data."""
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
     """Use other data, prepared as the training data was; by default, the run's own."""
     only: Annotated[tuple[str, ...], option("PART,...")] = ()
@@ -67,7 +69,8 @@ class AnalyzeOptions:
     sample: Annotated[int, option("I")] = 0
     """The sample whose gates and block outputs are shown, counted from 0 among the samples used."""
     tolerance: Annotated[str, option("PERCENT")] = "0.1%"
-    """The largest loss of accuracy allowed when idle layers are closed, such as 0.1% or 0.001."""
+    """The largest loss of accuracy allowed when idle layers are closed, such as 0.1% or 0.001; one standard error is
+    always allowed."""
     beside: Annotated[Path | None, option("RUN")] = None
     """Compare the signal flow with that of another run, such as a plain network's."""
     out: Annotated[Path | None, option("FOLDER")] = None
@@ -97,13 +100,19 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     load_model(run)
     if beside is not None:
         load_model(beside)
-    loaded = read_samples(run, options.data, options.split, options.root)
+    split = options.split or ("train" if options.data is not None else held_out_split(run))
+    loaded, counted = _read(options, run, split)
     data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
     folder = options.out or run.path / "analysis"
-    found = _analyse(options, run, beside, data, parts, tolerance, folder)
-    summary = summarise(run, options.data, None if loaded.whole else options.split, len(data), found)
+    where = data_label(options.data, split)
+
+    def depth() -> DepthUsage:
+        return find_usage(run, counted, tolerance, folder)
+
+    found = _analyse(options, run, beside, data, where, parts, depth, folder)
+    summary = summarise(run, options.data, None if loaded.whole else split, len(data), found)
     write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:
@@ -112,33 +121,47 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
         print_findings(found, folder)
 
 
+def _read(options: AnalyzeOptions, run: Run, split: str) -> tuple[Split, UsageSamples]:
+    """Read the samples to use, and those on which the layers used are counted."""
+    from verydeep.training import load_data, load_own, split_of
+
+    with status(f"reading {options.data or run.config.data.source}"):
+        if options.data is not None:
+            other = load_data(run, options.data, split, options.root)
+            return other, other_samples(subsample(other, options.samples), options.data)
+        dataset = load_own(run, options.root)
+        return split_of(run, dataset, split), usage_samples(run, dataset, options.split, options.samples)
+
+
 def _analyse(
-    options: AnalyzeOptions, run: Run, beside: Run | None, data: Split, parts: list[str], tolerance: float, folder: Path
+    options: AnalyzeOptions,
+    run: Run,
+    beside: Run | None,
+    data: Split,
+    where: str,
+    parts: list[str],
+    depth: Callable[[], DepthUsage],
+    folder: Path,
 ) -> Findings:
     """Make every selected part, with a progress bar for each, and save each part as soon as it is complete."""
     from verydeep import analysis
     from verydeep.cli.views._bar import progress_bar
     from verydeep.training import RunData
 
-    model, where, objective = run.model, data_label(options.data, options.split), run_objective(run)
+    model, objective = run.model, run_objective(run)
     classes = RunData.load(run).classes or None
-    group = max(1, model.highway_depth // 50)  # closing single layers takes too long in deeper networks
-
-    def depth(progress: Progress | None) -> DepthUsage:
-        return analysis.depth_usage(
-            analysis.greedy_lesions(model, data, where, group=group, progress=progress, objective=objective), tolerance
-        )
-
     steps: dict[str, Callable[[Progress | None], Any]] = {
         "gates": lambda progress: analysis.gate_statistics(model, data, options.sample, progress),
         "routing": lambda progress: analysis.class_routing(model, data, classes, progress=progress),
         "lesions": lambda progress: analysis.lesion_study(model, data, where, progress, objective=objective),
-        "usage": depth,
         "flow": lambda progress: _flow(run, beside, data),
         "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress, objective=objective),
     }
-    found = {}
+    found: dict[str, Any] = {}
     for part in parts:
+        if part == "usage":
+            found[part] = depth()  # which saves it, too
+            continue
         with progress_bar(PARTS[part]) as progress:
             found[part] = steps[part](progress)
         analysis.save_findings(analysis.Findings(**{part: found[part]}), folder)

@@ -13,29 +13,29 @@ from verydeep.errors import UserError
 
 if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, PruneReport
-    from verydeep.data import Dataset, Split
+    from verydeep.data import Dataset
     from verydeep.models import Network
-    from verydeep.objectives import Objective
     from verydeep.training import EpochMetrics, Run, TrainConfig
 
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """Remove the layers that a run's network does not need, and measure the effect on accuracy, size and speed.
+    """Remove the layers that a run's network does not use, and measure the effect on accuracy, size and speed.
 
-    For a regression, R2 takes the place of the accuracy.
+    The layers used are those that `verydeep analyze` reports; if it has counted them already, its result is used. For a
+    regression, R2 takes the place of the accuracy.
     """
 
     run: RunFolder
     tolerance: Annotated[str, option("PERCENT")] = "0.1%"
-    """The largest loss of accuracy allowed, such as 0.1% or 0.001, on the samples that the layers are chosen on."""
+    """The largest loss of accuracy allowed, such as 0.1% or 0.001; one standard error is always allowed."""
     split: Annotated[Literal["train", "valid"] | None, option("train|valid")] = None
-    """Choose the layers on this split; by default, on the validation data if there is any, or else the training
+    """Count the layers used on this split; by default, on the validation data if there is any, or else the training
     data."""
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
-    """Choose the layers on other data, prepared as the training data was; by default, on the run's own."""
+    """Count them on other data, prepared as the training data was; by default, on the run's own."""
     samples: Annotated[int | None, option("N")] = None
-    """Choose the layers on N random samples; by default, on all."""
+    """Count them on N random samples; by default, on all."""
     fine_tune: Annotated[int | None, option("EPOCHS")] = None
     """Then train the smaller network for EPOCHS epochs; by default, it is not trained."""
     lr: Annotated[float | None, option("LR")] = None
@@ -90,18 +90,26 @@ def _prune(
     options: PruneOptions, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._run_options import data_label, run_objective
+    from verydeep.cli._run_options import run_objective, subsample
+    from verydeep.cli._run_usage import find_usage, other_samples, usage_samples
     from verydeep.cli._status import status
-    from verydeep.training import Interrupted, derive_run, derived_config, load_own, make_progress, train
+    from verydeep.training import Interrupted, derive_run, derived_config, load_data, load_own, make_progress, train
 
     with status(f"reading {options.data or run.config.data.source}"):
-        dataset = load_own(run, options.root) if options.data is None else None
-    chosen = _chosen(options, run, dataset)
+        if options.data is None:
+            dataset: Dataset | None = load_own(run, options.root)
+            assert dataset is not None
+            samples = usage_samples(run, dataset, options.split, options.samples)
+        else:
+            dataset, split = None, options.split or "train"
+            other = subsample(load_data(run, options.data, split, options.root), options.samples)
+            samples = other_samples(other, options.data)
     test = None if dataset is None else dataset.test
     objective = run_objective(run)
-    usage = _usage(model, chosen, tolerance, data_label(options.data, _split(options, run)), objective)
+    usage = find_usage(run, samples, tolerance, run.path / "analysis")
+    _explain(options, usage)
     smaller = prune(model, usage)
-    report = prune_report(model, smaller, usage, chosen, test, objective=objective)
+    report = prune_report(model, smaller, usage, samples.measured, test, objective=objective)
     if tuning is None:
         derive_run(run, folder, smaller, "pruned", _metrics(report))
     else:
@@ -119,31 +127,14 @@ def _prune(
     return report
 
 
-def _chosen(options: PruneOptions, run: Run, dataset: Dataset | None) -> Split:
-    """The samples that the layers are chosen on: a split of the run's own data, or other data."""
-    from verydeep.cli._run_options import subsample
-    from verydeep.training import load_data, split_of
+def _explain(options: PruneOptions, usage: DepthUsage) -> None:
+    """Say how many layers are used."""
+    from verydeep.cli._console import print_line
+    from verydeep.cli._run_usage import usage_lines
 
-    split = _split(options, run)
-    found = load_data(run, options.data, split, options.root) if dataset is None else split_of(run, dataset, split)
-    return subsample(found, options.samples)
-
-
-def _split(options: PruneOptions, run: Run) -> str:
-    held_out = options.data is None and run.metadata.get("data", {}).get("valid")
-    return options.split or ("valid" if held_out else "train")
-
-
-def _usage(model: Network, data: Split, tolerance: float, split: str, objective: Objective | None) -> DepthUsage:
-    from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
-    from verydeep.cli.views._bar import progress_bar
-
-    names = highway_layers(model)
-    layers = [names.index(name) for name in removable(model)]
-    with progress_bar("choosing layers") as progress:
-        group = max(1, len(layers) // 50)
-        greedy = greedy_lesions(model, data, split, layers=layers, group=group, progress=progress, objective=objective)
-    return depth_usage(greedy, tolerance)
+    if not options.json:
+        for line in usage_lines(usage):
+            print_line(line)
 
 
 def tuning_config(run: Run, options: PruneOptions) -> TrainConfig:

@@ -72,7 +72,7 @@ def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
         return None, _NO_WEIGHTS
     folder = run.path / "analysis"
     found = load_findings(folder)
-    if replace(found, prune=None) == Findings():  # the results of pruning alone say too little
+    if replace(found, prune=None, usage=None) == Findings():  # the results of pruning alone say too little
         if run.model.highway_depth == 0:
             return None, _NO_HIGHWAYS
         if "dataset" in run.user_supplied:

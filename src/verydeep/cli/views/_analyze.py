@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verydeep.cli._console import console, print_line, right_aligned_table
+from verydeep.cli._run_usage import summarise_usage, usage_lines
 from verydeep.words import MEASURES, named_score, score
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from verydeep.analysis import DepthUsage, Findings, LesionStudy, Observations
+    from verydeep.analysis import Findings, LesionStudy, Observations
     from verydeep.training import Run
 
 _MOST_IMPORTANT = 10  # layers in the table
@@ -37,16 +38,14 @@ def summarise(run: Run, source: str | None, split: str | None, samples: int, fou
         lesions = found.lesions
         name = lesions.measure
         summary["baseline"] = {"loss": lesions.baseline.loss, name: lesions.baseline.accuracy}
-        rows = zip(lesions.layers, lesions.loss.tolist(), (1 - lesions.error).tolist(), strict=True)
-        summary["lesions"] = [{"layer": layer, "loss": _finite(loss), name: a} for layer, loss, a in rows]
+        noise = np.full(len(lesions.layers), np.nan) if lesions.standard_error is None else lesions.standard_error
+        rows = zip(lesions.layers, lesions.loss, 1 - lesions.error, noise, strict=True)
+        summary["lesions"] = [
+            {"layer": layer, "loss": _finite(float(loss)), name: float(value), "standard_error": _finite(float(error))}
+            for layer, loss, value, error in rows
+        ]
     if found.usage is not None:
-        usage = found.usage
-        summary["usage"] = {
-            "measure": usage.greedy.measure,
-            "tolerance": usage.tolerance,
-            "kept": list(usage.kept),
-            "idle": list(usage.idle),
-        }
+        summary["usage"] = summarise_usage(found.usage)
     if found.routing is not None:
         routing = found.routing
         summary["routing"] = {
@@ -70,6 +69,8 @@ def print_findings(found: Findings, folder: Path) -> None:
 
 
 def _lines(found: Findings) -> list[str]:
+    from verydeep.analysis import idle_alone
+
     lines = []
     if found.routing is not None:
         routing = found.routing
@@ -80,23 +81,13 @@ def _lines(found: Findings) -> list[str]:
         )
     if found.lesions is not None:
         lines.append(
-            f"Idle when closed alone (at most {_idle(found.lesions)} lost), counted from 1: "
+            f"Idle when closed alone (at most {_idle(found.lesions)} or one standard error lost), counted from 1: "
             f"layers {ranges(idle_alone(found.lesions))}"
         )
     if found.usage is not None:
-        lines.append(_usage(found.usage))
+        lines += usage_lines(found.usage)
+        lines.append(f"Layers kept, counted from 1: {ranges(found.usage.kept)}")
     return lines
-
-
-def _usage(usage: DepthUsage) -> str:
-    greedy = usage.greedy
-    before, after = (score(greedy.measure, 1 - greedy.error[closed]) for closed in (0, len(usage.idle)))
-    name = MEASURES.get(greedy.measure, greedy.measure)
-    return (
-        f"Depth usage: {len(usage.kept)} of {len(greedy.layers)} highway layers are enough to stay within "
-        f"{score(greedy.measure, usage.tolerance)} of the full {name} ({before} -> {after}); "
-        f"kept, counted from 1: {ranges(usage.kept)}"
-    )
 
 
 def _important_layers(lesions: LesionStudy) -> Table:
@@ -104,12 +95,21 @@ def _important_layers(lesions: LesionStudy) -> Table:
     name = MEASURES.get(measure, measure)
     table = right_aligned_table("layer", "name", "loss without", f"{name} without", f"{name} lost", names=2)
     everything = f"with all layers: loss {whole.loss:.4g}, {named_score(measure, whole.accuracy)}"
-    table.title = f"The most important highway layers, counted from 1 ({everything})"
+    important = lesions.most_important[:_MOST_IMPORTANT]
+    title = "The most important highway layers, counted from 1" if important else "No layer alone costs more than noise"
+    table.title = f"{title} ({everything})"
     table.title_justify = "left"
-    for layer in np.argsort(-lesions.loss, kind="stable")[:_MOST_IMPORTANT]:
-        cost = lesions.error[layer] - lesions.baseline.error
-        cells = f"{lesions.loss[layer]:.4g}", score(measure, 1 - lesions.error[layer]), score(measure, cost)
-        table.add_row(str(layer + 1), lesions.layers[layer], *cells)
+    for layer in important:
+        cost = score(measure, lesions.error[layer] - lesions.baseline.error)
+        if lesions.standard_error is not None:
+            cost += f" ± {score(measure, lesions.standard_error[layer])}"
+        table.add_row(
+            str(layer + 1),
+            lesions.layers[layer],
+            f"{lesions.loss[layer]:.4g}",
+            score(measure, 1 - lesions.error[layer]),
+            cost,
+        )
     return table
 
 
@@ -144,13 +144,6 @@ def _idle(lesions: LesionStudy) -> str:
     from verydeep.analysis import IDLE, tolerance_text
 
     return "0.1 % of accuracy" if lesions.measure == "accuracy" else tolerance_text(lesions.measure, IDLE)
-
-
-def idle_alone(lesions: LesionStudy) -> list[int]:
-    """List the layers that cost at most 0.1 % of accuracy when closed alone."""
-    from verydeep.analysis import IDLE
-
-    return [int(layer) for layer in np.flatnonzero(lesions.error - lesions.baseline.error <= IDLE)]
 
 
 def ranges(layers: list[int] | tuple[int, ...]) -> str:

@@ -254,7 +254,7 @@ class _Worker:
         values = {record.name: record.value for record in study.records([claim.group.name])}
         known = [value for value in values.values() if value is not None]
         is_best = bool(known) and values[claim.name] == (max if study.maximise else min)(known)
-        if is_best or claim.name in {group.after for group in study.groups}:
+        if study.shares_all or is_best or claim.name in {group.after for group in study.groups}:
             upload_run(study, claim)
 
 
