@@ -217,7 +217,7 @@ def test_a_very_bad_r2_does_not_flatten_the_curve() -> None:
     figure = plot_depth_usage(type(usage)(greedy, 0.001, usage.kept, usage.idle))
     assert figure.axes[0].get_ylim()[0] == -1
     chart = _without_collapse(Chart("", [1, 2, 3], [Series("R²", [-79.0, 0.5, 0.8])], "layers", "R²"))
-    low, high = chart.to_dict()["range"][2:]
+    low, high = chart.y_range
     assert 0 < low < high < 1
     assert chart.path(chart.series[0]).count("M") == 1  # the lowest point is left out, the others are joined
     assert "not below −1" in chart.y_name

@@ -229,6 +229,7 @@ class DepthAnswer:
         seconds: How long everything took.
         source: The data as it was given.
         folder: Where everything is.
+        options: The options of the command line that belong to the data, such as `--target species`, one word each.
 
     Example:
         >>> from verydeep.depth import DepthAnswer, DepthPoint, DepthPlan
@@ -260,6 +261,7 @@ class DepthAnswer:
     seconds: float = 0.0
     source: str = ""
     folder: str = ""
+    options: tuple[str, ...] = ()
 
     @property
     def learned(self) -> bool:

@@ -1,8 +1,8 @@
-"""Figures of results, and the HTML report about a run.
+"""Figures of results, and the HTML pages about a run and about how deep a network must be.
 
 Each `plot_*` function takes a result of an analysis, a search or a training and draws it without computing anything.
 It returns matplotlib's figure, which shows itself in a notebook, and writes it to a file if it gets a path.
-`write_report` takes a run and writes one self-contained page.
+`write_report` takes a run, and `write_depth_page` the answer of `how_deep`; both write one self-contained page.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._bench import plot_bench as plot_bench
     from verydeep.report.figures._confusion import plot_confusion
     from verydeep.report.figures._curves import plot_curves
+    from verydeep.report.figures._depth import plot_depth
     from verydeep.report.figures._evaluation import (
         main_figure_name as main_figure_name,
         plot_calibration,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._search import plot_parallel, plot_slices
     from verydeep.report.figures._signal_flow import plot_signal_flow
     from verydeep.report.figures._table_curves import TableCurves as TableCurves, plot_tables as plot_tables
+    from verydeep.report.html._depth_page import write_depth_page
     from verydeep.report.html._page import write_report
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
@@ -38,6 +40,7 @@ __all__ = [
     "plot_class_distances",
     "plot_confusion",
     "plot_curves",
+    "plot_depth",
     "plot_depth_usage",
     "plot_evaluation",
     "plot_feature_gates",
@@ -51,5 +54,6 @@ __all__ = [
     "plot_run",
     "plot_signal_flow",
     "plot_slices",
+    "write_depth_page",
     "write_report",
 ]

@@ -94,3 +94,44 @@ def add_legend(axes: Axes, place: Literal["best", "lower right"] = "best") -> No
     """Add a legend that shows names literally, without interpreting dollar signs as formulas."""
     for text in axes.legend(frameon=False, loc=place).get_texts():
         text.set_parse_math(False)
+
+
+def choose_ticks(ticks: Sequence[tuple[float, str, float]]) -> list[tuple[float, str]]:
+    """The labels of an axis that do not overlap: the most important ones first, and others where there is room.
+
+    Args:
+        ticks: Positions, labels and the room that each label needs, the most important first.
+    """
+    chosen: list[tuple[float, str, float]] = []
+    for place, text, room in ticks:
+        if all(abs(place - other) >= (room + needed) / 2 for other, _, needed in chosen):
+            chosen.append((place, text, room))
+    return [(place, text) for place, text, _ in sorted(chosen)]
+
+
+def spread_labels(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move labels apart until neighbours are `gap` apart, as little as possible and between `low` and `high`.
+
+    Args:
+        places: Where the labels would best be.
+        gap: The distance between the middles of two labels.
+        low: The lowest position, which gives way if there are too many labels.
+        high: The highest position.
+    """
+    order = sorted(range(len(places)), key=lambda label: places[label])
+    groups: list[list[float]] = []  # the sum of the wanted first positions, and the number of labels, of touching labels
+    for label in order:
+        groups.append([places[label], 1])
+        while len(groups) > 1 and _first(groups[-2]) + gap * groups[-2][1] > _first(groups[-1]):
+            (wanted, count), (before, earlier) = groups.pop(), groups.pop()
+            groups.append([before + wanted - gap * earlier * count, earlier + count])
+    found = [_first(group) + gap * place for group in groups for place in range(int(group[1]))]
+    for place in range(len(found)):  # from the lower edge up, and then from the upper edge down
+        found[place] = max(found[place], low + gap * place)
+    for place in range(len(found)):
+        found[-1 - place] = min(found[-1 - place], high - gap * place)
+    return [found[order.index(label)] for label in range(len(places))]
+
+
+def _first(group: Sequence[float]) -> float:
+    return group[0] / group[1]

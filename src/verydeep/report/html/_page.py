@@ -1,24 +1,16 @@
 """`write_report`: fill the page's templates with everything known about a run."""
 
-import hashlib
-from base64 import b64encode
-from datetime import datetime
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from verydeep.analysis import Findings, split_name
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.report.html._analysis_sections import analysis_sections
-from verydeep.report.html._charts import SIZE
 from verydeep.report.html._evaluation_section import evaluation_section
-from verydeep.report.html._heat_maps import colour_maps
+from verydeep.report.html._render import render
 from verydeep.report.html._run_sections import reproduction_section, run_section
 from verydeep.training import Evaluation, Run
 
-_SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
 _SECTIONS = (
     ("training", "epochs", "Training"),
     ("predictions", "evaluation", "Predictions"),
@@ -71,12 +63,11 @@ def write_report(
         after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
         context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))
     context["charts"] |= context.pop("inside")
-    context |= {"note": note, "split_name": split_name, "version": version("verydeep")}
-    context["date"] = datetime.now().astimezone().strftime("%d %B %Y, %H:%M")
+    context |= {"note": note, "split_name": split_name}
     groups = "Classes" if found.routing is None else found.routing.groups.capitalize()
     titles = {"routing": groups}
     context["contents"] = [(name, titles.get(name, title)) for name, key, title in _SECTIONS if context[key]]
-    write_atomic(Path(path), render(context))
+    write_atomic(Path(path), render("report.html", context))
 
 
 def _check_same_network(findings: Findings) -> None:
@@ -89,29 +80,3 @@ def _check_same_network(findings: Findings) -> None:
         raise UserError(
             f"these results are from networks with different numbers of layers ({listed}); analyse one network again"
         )
-
-
-def render(context: dict[str, Any]) -> str:
-    """Fill the page; text is escaped, including the data inside its script element."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    script = '"use strict";\n' + "\n".join(map(_read, _SCRIPTS))
-    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    environment.filters["capitalise"] = lambda text: text[:1].upper() + text[1:]
-    data = {
-        "colour_maps": colour_maps(),
-        "maps": {key: found.to_dict() for key, found in context["heat"].items()},
-        "charts": {key: found.to_dict() for key, found in context["charts"].items()},
-    }
-    # The content security policy allows this script only, so that nothing in the data can ever run.
-    trusted = {"script": Markup(script), "script_hash": f"sha256-{digest}", "style": Markup(_read("style.css"))}
-    return environment.get_template("report.html").render(context | trusted | {"data": data, "size": SIZE})
-
-
-def _read(name: str) -> str:
-    return files("verydeep.report.html").joinpath("page", name).read_text("utf-8")

@@ -16,10 +16,8 @@ class Reader {
   }
 
   move(event) {
-    const [left, , right] = this.chart.box, [low, high] = this.chart.range;
-    const across = event.offsetX / this.svg.getBoundingClientRect().width * this.svg.viewBox.baseVal.width;
-    const x = low + (across - left) / (right - left) * (high - low);
-    this.show(this.chart.x.reduce((best, value, i) => Math.abs(value - x) < Math.abs(this.chart.x[best] - x) ? i : best, 0));
+    const at = event.offsetX / this.svg.getBoundingClientRect().width * this.svg.viewBox.baseVal.width, { across } = this.chart;
+    this.show(across.reduce((best, place, i) => Math.abs(place - at) < Math.abs(across[best] - at) ? i : best, 0));
   }
 
   key(event) {
@@ -37,11 +35,12 @@ class Reader {
       this.readout.textContent = this.hint;
       return;
     }
-    const { x, series, name, percent, box: [left, , right], range: [low, high] } = this.chart;
-    const across = left + (x[index] - low) / (high - low) * (right - left);
-    this.cursor.setAttribute("x1", across);
-    this.cursor.setAttribute("x2", across);
-    const values = series.map((curve) => `${curve.name} ${say(curve.values[index], percent)}`);
+    const { x, across, series, name, percent, sparse } = this.chart;
+    this.cursor.setAttribute("x1", across[index]);
+    this.cursor.setAttribute("x2", across[index]);
+    const shown = sparse ? series.filter((curve) => curve.values[index] !== null) : series;
+    const values = shown.map(({ name, values, low, high }) => `${name} ${say(values[index], percent)}`
+      + (low && low[index] !== null ? ` (${say(low[index], percent)} to ${say(high[index], percent)})` : ""));
     this.readout.textContent = `${name} ${x[index]}: ${values.join(" · ")}`;
   }
 }

@@ -1,0 +1,53 @@
+"""`render`: fill a template of a page that needs no network access and no other file."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+from verydeep.report.html._charts import Chart
+from verydeep.report.html._heat_maps import HeatMap, colour_maps
+
+_CHART_SCRIPTS = ("colour.js", "chart.js")
+_SCRIPTS = ("colour.js", "heat.js", "group.js", "chart.js")
+
+
+def render(template: str, context: dict[str, Any]) -> str:
+    """Fill a page; text is escaped, including the data inside its script element.
+
+    Args:
+        template: The name of the template in `page/`, which extends `frame.html`.
+        context: The values of the template, among them `charts` and, if it has heat maps, `heat`.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    charts: dict[str, Chart] = context["charts"]
+    heat: dict[str, HeatMap] = context.get("heat", {})
+    script = _script(_SCRIPTS if heat else _CHART_SCRIPTS)
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.filters["capitalise"] = lambda text: text[:1].upper() + text[1:]
+    data = {
+        "colour_maps": colour_maps() if heat else {},
+        "maps": {key: found.to_dict() for key, found in heat.items()},
+        "charts": {key: found.to_dict() for key, found in charts.items()},
+    }
+    # The content security policy allows this script only, so that nothing in the data can ever run.
+    trusted = {"script": Markup(script), "script_hash": f"sha256-{digest}", "style": Markup(_read("style.css"))}
+    made = {"version": version("verydeep"), "date": datetime.now().astimezone().strftime("%d %B %Y, %H:%M")}
+    return environment.get_template(template).render(context | trusted | made | {"data": data})
+
+
+def _script(names: Sequence[str]) -> str:
+    return '"use strict";\n' + "\n".join(map(_read, names))
+
+
+def _read(name: str) -> str:
+    return files("verydeep.report.html").joinpath("page", name).read_text("utf-8")
