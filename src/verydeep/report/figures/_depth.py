@@ -96,7 +96,9 @@ def _draw_answer(axes: Axes, answer: DepthAnswer, across: tuple[float, float], p
     if answer.interval is not None:
         low, high = (_position(np.array(float(end))) for end in answer.interval)
         room = 0.014 * (across[1] - across[0])
-        axes.axvspan(*_depth(np.array([low - room, high + room])), color=palette.faint, alpha=0.45, linewidth=0, zorder=0)
+        axes.axvspan(
+            *_depth(np.array([low - room, high + room])), color=palette.faint, alpha=0.45, linewidth=0, zorder=0
+        )
     ring = {"markerfacecolor": "none", "markeredgecolor": palette.ink, "markeredgewidth": 1.8, "markersize": 13}
     axes.plot([depth], [value], "o", zorder=5, label=f"the answer: {answer_words(answer)}", **ring)
 
