@@ -22,6 +22,7 @@ COMMANDS = {
     "completion": "complete commands and options in your shell with TAB",
     "data": "list, download, check and show the known datasets",
     "demo": "train a plain and a highway network of 50 layers side by side",
+    "depth": "find out how deep a network must be for your data",
     "eval": "evaluate a run's network, class by class",
     "export": "export a run to ONNX, for programs without PyTorch",
     "models": "list the networks that can be created by name",
@@ -44,7 +45,7 @@ Train very deep networks and see what every layer does.
   verydeep completion --help   completion of commands and options with TAB
   verydeep --version           the version
 
-Start with verydeep demo, or with your own table: verydeep train FILE.csv
+Start with verydeep demo, or with your own table: verydeep depth FILE.csv
 """
 
 

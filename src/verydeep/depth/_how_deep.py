@@ -22,13 +22,15 @@ from verydeep.errors import UserError
 from verydeep.studies import free_cores
 from verydeep.training import TrainConfig
 
+_MOST = {"mlp": 50, "conv": 6}  # layers, or layers per stage
+
 
 def how_deep(
     data: str | os.PathLike[str] | DataConfig | Any,  # noqa: ANN401 - also DataFrames and pairs of arrays
     target: str | Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
-    most: int = 50,
+    most: int | None = None,
     minutes: float | None = None,
     total_epochs: int | None = None,
     network: Literal["mlp", "conv"] | None = None,
@@ -55,8 +57,7 @@ def how_deep(
             `DataConfig`.
         target: The column of a table that is to be predicted; several columns are several numbers or labels.
         folder: Where everything goes; by default, `runs/depth-DATA`.
-        most: The depth of the deepest networks: hidden layers, or layers per stage of convolutional networks, for which
-            the default is 6.
+        most: The depth of the deepest networks; by default, 50 layers, or 6 layers per stage of convolutional networks.
         minutes: How long it may take; 10 by default. What is trained depends on the speed of the machine.
         total_epochs: The epochs of all trainings together, instead of `minutes`; the result has the same bits every
             time.
@@ -95,7 +96,7 @@ def how_deep(
         with cpu_settings():
             shown.phase("reading the data")
             problem = Problem(config, root, network, settings)
-            asked = Asked(_most(problem, most), limit, total_epochs, seed, jobs or free_cores("cpu", 1))
+            asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))
             planned = stored_plan(place, problem, asked, shown)
             study = start_depth_study(place, problem, planned.plan, storage, artifacts)
             return train_and_measure(study, problem, planned, jobs, shown, began)
@@ -103,8 +104,8 @@ def how_deep(
         shown.finish()
 
 
-def _check_numbers(most: int, minutes: float | None, total_epochs: int | None, seed: int) -> None:
-    if not 2 <= most <= 1000:
+def _check_numbers(most: int | None, minutes: float | None, total_epochs: int | None, seed: int) -> None:
+    if most is not None and not 2 <= most <= 1000:
         raise UserError(f"most must be from 2 to 1000 layers, got {most}")
     if minutes is not None and not 0 < minutes < math.inf:
         raise UserError(f"minutes must be more than 0, got {minutes}")
@@ -132,7 +133,7 @@ def _data_config(
         if memory is None and not isinstance(data, str | os.PathLike):
             raise UserError(f"how_deep takes a name, a path, a DataFrame or a pair (x, y) of arrays; got {data!r:.60}")
         place = _folder(folder, "data" if memory is not None else os.fspath(data))
-        source = os.fspath(data) if memory is None else str(save_in_memory(memory, place))
+        source = os.fspath(data) if memory is None else str(save_in_memory(memory, place / "data"))
         given = dict(options) if target is None else {"target": target, **options}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         config = from_dict(DataConfig, {"source": source, **plain}, "how_deep")
@@ -143,8 +144,3 @@ def _data_config(
 
 def _folder(folder: str | Path | None, source: str) -> Path:
     return Path(folder) if folder is not None else Path("runs") / f"depth-{Path(source).stem or 'data'}"
-
-
-def _most(problem: Problem, most: int) -> int:
-    """The depth of the deepest networks; a convolutional network of 50 layers per stage would take days."""
-    return min(most, 6) if problem.network == "conv" and most == 50 else most

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from verydeep.data import Batches, Dataset, Split
 from verydeep.depth._answer import OtherModel
@@ -17,6 +18,7 @@ Array = NDArray[np.float64]
 _MOST_VALUES = 4_000_000  # numbers in the training table, above which other models take some of the rows
 _FEWEST_ROWS = 200  # if no more rows than these fit, a comparison would say nothing
 _DRAWS = 1000
+_WORTH_THREADS = 5000  # rows, below which threads mostly wait for each other
 
 
 def other_models(dataset: Dataset, seed: int) -> tuple[OtherModel, ...]:
@@ -38,7 +40,8 @@ def _compare(name: str, model: Any, dataset: Dataset, seed: int) -> OtherModel: 
         return OtherModel(name, None, all_rows=every, note="left out: the samples are too large for it")
     x, y = _table(dataset.train, rows, seed)
     began = time.perf_counter()
-    with warnings.catch_warnings():
+    threads = 1 if rows < _WORTH_THREADS else None
+    with warnings.catch_warnings(), threadpool_limits(threads):
         warnings.simplefilter("ignore")  # about convergence, and classes of a single row
         try:
             model.fit(x, y)

@@ -21,6 +21,7 @@ Kind = Literal["highway", "plain"]
 Network = Literal["mlp", "conv"]
 FOLDS = 5
 _WIDTHS: dict[str, tuple[int, ...]] = {"mlp": (24, 48, 96), "conv": (16,)}
+_FASTEST = (50, 5)  # the highest learning rate over the default one: a linear model without hidden layers takes more
 _FEWEST_ROWS = 10  # training samples, below which parts would have one or two samples
 
 
@@ -184,8 +185,9 @@ class Problem:
     def space(self, candidate: Candidate, config: TrainConfig) -> Space:
         """What is searched for a candidate: what its kind of network has, around the default settings."""
         rate, decay = config.optim.lr, config.optim.weight_decay
+        fastest = _FASTEST[min(candidate.depth, 1)]
         space: Space = {
-            "optim.lr": Range(_digits(rate / 5), _digits(rate * 5), log=True),
+            "optim.lr": Range(_digits(rate / 5), _digits(max(rate, min(rate * fastest, 1.0))), log=True),
             "optim.weight_decay": Range(_digits(decay / 20), _digits(decay * 5), log=True),
         }
         if candidate.depth == 0:

@@ -97,25 +97,24 @@ def bootstrap_means(values: Sequence[Array], shared: bool = False, draws: int = 
     if shared:
         blocks = _blocks(np.concatenate(list(values), 1), random)
         for rows, weights in _draw_samples(draws, len(blocks), random):
-            means = (weights @ blocks).reshape(len(rows), seeds, -1)
+            means = (weights @ blocks / len(blocks)).reshape(len(rows), seeds, -1)
             total[rows] = np.take_along_axis(means, drawn[rows][:, :, None], 1).mean(1)
         return total
     for number, each in enumerate(values):
         places = np.flatnonzero((drawn == number).ravel()) // seeds  # the draws that this seed is in, perhaps twice
         blocks = _blocks(each, random)
         for rows, weights in _draw_samples(len(places), len(blocks), random):
-            np.add.at(total, places[rows], weights @ blocks / seeds)
+            np.add.at(total, places[rows], weights @ blocks / (seeds * len(blocks)))
     return total
 
 
 def _draw_samples(draws: int, samples: int, random: np.random.Generator) -> Iterator[tuple[NDArray[np.int64], Array]]:
-    """The share that every sample has in each draw, in chunks: the numbers of the draws, and `(draw, sample)`."""
+    """How often each sample is in each draw, in chunks: the numbers of the draws, and `(draw, sample)`."""
     step = max(1, _CHUNK // samples)
     for first in range(0, draws, step):
         rows = np.arange(first, min(first + step, draws))
         drawn = random.integers(0, samples, (len(rows), samples)) + samples * np.arange(len(rows))[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        yield rows, counts / samples
+        yield rows, np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
 
 
 def _blocks(values: Array, random: np.random.Generator) -> Array:

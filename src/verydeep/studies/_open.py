@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _FORMATS = (1, 2)
 _MARKS = ("study.json", "seeds.json")  # the latter alone: seeds that an earlier version trained
-_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "lock"}
+_OURS = {"journal.log", "journal.lock", "claim.lock", "workers", "trials", "artifacts", "lock", "plan.json", "data"}
 
 
 def start_study(
