@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from verydeep.errors import UserError
-from verydeep.words import plural
-
 if TYPE_CHECKING:
     from verydeep.depth._cost import Cost
     from verydeep.depth._problem import Candidate, Problem
@@ -136,17 +133,9 @@ def first_stage(plan: DepthPlan) -> int:
     return max(1, plan.search_epochs // 3)
 
 
-def too_small(problem: Problem, cost: Cost, most: int, given: str) -> UserError:
-    """The error of a budget that is too small for three seeds at three depths, and how much is needed."""
-    smallest = _plan(problem, _LEVELS[-1], _grids(most)[-1], most)
-    needed = plan_cost(problem, cost, smallest) / _TRAINING
-    return UserError(f"{given} is too little for three seeds at three depths; {_amount(cost, needed)}")
-
-
-def _amount(cost: Cost, needed: float) -> str:
-    if cost.unit == "epochs":
-        return f"give at least {plural(int(needed) + 1, 'epoch')}"
-    return f"one core needs about {needed / 60:.1f} minutes; give more minutes, fewer rows or a smaller --most"
+def smallest_cost(problem: Problem, cost: Cost, most: int) -> float:
+    """The least budget for which there is a plan: three seeds at three depths."""
+    return plan_cost(problem, cost, _plan(problem, _LEVELS[-1], _grids(most)[-1], most)) / _TRAINING
 
 
 def _plan(problem: Problem, level: _Level, depths: tuple[int, ...], most: int) -> DepthPlan:

@@ -85,7 +85,7 @@ class Problem:
         self.network: Network = network or ("conv" if is_image and own else "mlp")
         if self.network == "conv" and not is_image:
             raise UserError(f"{data.source}: a convolutional network needs images, not samples of shape {shape}")
-        self._check_targets()
+        self._check_samples()
 
     def _load(self, data: DataConfig) -> Dataset:
         try:
@@ -96,20 +96,13 @@ class Problem:
         self.shared, self.data = True, replace(data, folds=None)
         return load_dataset(self.data, self.root)
 
-    def _check_targets(self) -> None:
-        """Refuse data that no network can learn anything from."""
+    def _check_samples(self) -> None:
+        """Refuse data from which nothing can be learned; a single class or a constant target is noticed before."""
         dataset, source = self.dataset, self.data.source
         rows = len(dataset.train) + (0 if dataset.valid is None else len(dataset.valid))
         if rows < _FEWEST_ROWS:
             few = f"{source}: has only {plural(rows, 'training sample')}"
             raise UserError(f"{few}; at least {_FEWEST_ROWS} are needed, of which parts are held out in turn")
-        y = dataset.train.y
-        if dataset.task.kind == "classification" and len(torch.unique(y)) < 2:
-            raise UserError(f"{source}: all training samples are of the same class; there is nothing to learn")
-        if dataset.task.kind != "classification" and bool((y == y[:1]).all()):
-            raise UserError(
-                f"{source}: the target has the same value in all training samples; there is nothing to learn"
-            )
         x = dataset.train.x
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return

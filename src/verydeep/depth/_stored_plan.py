@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verydeep.config import from_dict, to_dict
 from verydeep.depth._cost import Cost, count_epochs, time_epochs
-from verydeep.depth._plan import DepthPlan, make_plan, too_small
+from verydeep.depth._plan import DepthPlan, make_plan, smallest_cost
 from verydeep.depth._problem import Problem
 from verydeep.depth._progress import DepthProgress
 from verydeep.errors import UserError
@@ -66,23 +67,31 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
     known = _read_plan(file, asked) if file.exists() else None
     if asked.total_epochs is not None:
         cost, budget = count_epochs(), float(asked.total_epochs)
-        given = f"total_epochs = {asked.total_epochs}"
     else:
         assert asked.minutes is not None
         progress.phase("timing the first batches of shallow and deep networks")
         cost = time_epochs(problem, asked.most, problem.defaults.batch_size)
         budget = max(1.0, (1 - _ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
-        given = f"{asked.minutes:g} minutes"
     if known is not None:
         return Planned(known, cost, budget)
     if (folder / "study.json").exists():
         raise UserError(f"{folder} holds another study; choose another folder")
     plan = make_plan(problem, cost, budget, asked.most)
     if plan is None:
-        raise too_small(problem, cost, asked.most, given)
+        raise _too_small(asked, smallest_cost(problem, cost, asked.most))
     plan = replace(plan, minutes=asked.minutes, total_epochs=asked.total_epochs, seed=asked.seed, jobs=asked.jobs)
     write_atomic(file, json.dumps({"format": _FORMAT} | to_dict(plan), indent=1) + "\n")
     return Planned(plan, cost, budget)
+
+
+def _too_small(asked: Asked, needed: float) -> UserError:
+    """The error of a budget that is too small, with how much is needed."""
+    if asked.total_epochs is not None:
+        given, least = f"total_epochs = {asked.total_epochs}", f"give at least {int(needed) + 1:,}"
+    else:
+        minutes = (needed / asked.jobs + _STARTING) / (1 - _ANALYSIS) / 60
+        given, least = f"{asked.minutes:g} minutes", f"this machine needs at least {math.ceil(10 * minutes) / 10:g}"
+    return UserError(f"{given} is too little for three seeds at three depths; {least}")
 
 
 def _read_plan(file: Path, asked: Asked) -> DepthPlan:
