@@ -1,0 +1,173 @@
+"""The plan: what fits into a budget, and how it is kept."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from verydeep.data import DataConfig
+from verydeep.depth._cost import Cost, count_epochs, time_epochs
+from verydeep.depth._phases import first_groups, seeds_of
+from verydeep.depth._plan import candidate_cost, make_plan, plan_cost, smallest_cost
+from verydeep.depth._problem import Candidate, Problem, candidates_at
+from verydeep.depth._progress import DepthProgress
+from verydeep.depth._stored_plan import Asked, stored_plan
+from verydeep.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def digits() -> Problem:
+    return Problem(DataConfig("digits"), None, None)
+
+
+def by_depth() -> Cost:
+    """A cost that grows with depth and width, like time."""
+    return Cost("seconds", lambda candidate, width: 0.01 * (1 + candidate.depth) * width / 24, 0.2)
+
+
+@pytest.mark.parametrize("cost", [count_epochs(), by_depth()])
+@pytest.mark.parametrize("most", [2, 3, 10, 50, 100])
+def test_plans_stay_within_the_budget_and_use_more_of_a_larger_one(digits: Problem, cost: Cost, most: int) -> None:
+    smallest = smallest_cost(digits, cost, most)
+    assert make_plan(digits, cost, 0.99 * smallest, most) is None
+    before = 0.0
+    for factor in (1.01, 3, 10, 30, 100):
+        plan = make_plan(digits, cost, factor * smallest, most)
+        assert plan is not None
+        assert before <= plan_cost(digits, cost, plan) <= factor * smallest
+        before = plan_cost(digits, cost, plan)
+        assert plan.seeds >= 3
+        assert len(plan.depths) >= 3
+        assert (plan.depths[0], plan.depths[-1]) == (0, most)
+        assert plan.epochs <= digits.defaults.epochs
+
+
+def test_a_large_budget_trains_all_powers_of_two(digits: Problem) -> None:
+    plan = make_plan(digits, count_epochs(), 1e7, 50)
+    assert plan is not None
+    assert plan.depths == (0, 1, 2, 4, 8, 16, 32, 50)
+    assert plan.epochs == digits.defaults.epochs
+    assert plan.seeds == plan.folds == 5
+
+
+def test_a_refinement_costs_what_its_networks_cost(digits: Problem) -> None:
+    plan = make_plan(digits, by_depth(), 1e5, 8)
+    assert plan is not None
+    whole = sum(
+        candidate_cost(digits, by_depth(), plan, each) for depth in plan.depths for each in candidates_at(depth)
+    )
+    assert whole == pytest.approx(plan_cost(digits, by_depth(), plan))
+
+
+def test_below_two_layers_both_kinds_are_the_same_network() -> None:
+    assert [each.name for each in candidates_at(0) + candidates_at(1)] == ["highway-0", "highway-1"]
+    assert [each.name for each in candidates_at(2)] == ["highway-2", "plain-2"]
+
+
+def test_every_network_gets_the_same_number_of_settings_and_its_own_space(digits: Problem) -> None:
+    plan = make_plan(digits, count_epochs(), 1e5, 8)
+    assert plan is not None
+    groups = {group.name: group for group in first_groups(digits, plan)}
+    assert len(groups) == 2 * (2 * len(plan.depths) - 2)
+    searches = {name: group.sampling for name, group in groups.items() if group.sampling}
+    assert {sampling.trials for sampling in searches.values()} == {plan.trials}
+    space = {name: set(sampling.space) for name, sampling in searches.items()}
+    assert space["settings/highway-0"] == {"optim.lr", "optim.weight_decay"}
+    assert (
+        space["settings/plain-8"]
+        == space["settings/highway-1"]
+        == space["settings/highway-0"]
+        | {
+            "model.width",
+            "model.activation",
+        }
+    )
+    assert space["settings/highway-8"] == space["settings/plain-8"] | {"model.gate_bias"}
+    assert groups["settings/highway-8/default"].config.model.depth == 8
+    assert all(group.config.evaluate_test == "never" for group in groups.values())
+
+
+def test_seeds_hold_out_every_part_of_the_data(digits: Problem) -> None:
+    plan = make_plan(digits, count_epochs(), 1e7, 4)
+    assert plan is not None
+    for seed in (0, 1, 7):
+        assert {each % 5 for each in seeds_of(replace(plan, seed=seed))} == {0, 1, 2, 3, 4}
+
+
+def test_epochs_of_deeper_and_wider_networks_take_longer(digits: Problem) -> None:
+    cost = time_epochs(digits, most=40, batch_size=32)
+    shallow, deep = (cost.per_epoch(Candidate("highway", depth), 96) for depth in (2, 40))
+    between = cost.per_epoch(Candidate("highway", 21), 96)
+    assert 0 < cost.per_epoch(Candidate("highway", 0), 96) <= shallow <= between <= deep
+    assert between == pytest.approx((shallow + deep) / 2)
+
+
+def asked(total_epochs: int | None = 5000, minutes: float | None = None, most: int = 4, seed: int = 0) -> Asked:
+    return Asked(most, minutes, total_epochs, seed, jobs=2)
+
+
+def test_a_plan_is_kept_with_its_folder(digits: Problem, tmp_path: Path) -> None:
+    first = stored_plan(tmp_path, digits, asked(), DepthProgress())
+    assert stored_plan(tmp_path, digits, asked(), DepthProgress()).plan == first.plan
+    with pytest.raises(UserError, match="started with total epochs 5000, not 6000"):
+        stored_plan(tmp_path, digits, asked(6000), DepthProgress())
+    with pytest.raises(UserError, match="started with seed 0, not 1"):
+        stored_plan(tmp_path, digits, asked(seed=1), DepthProgress())
+    (tmp_path / "plan.json").write_text('{"format": 99}')
+    with pytest.raises(UserError, match="not a plan of this version"):
+        stored_plan(tmp_path, digits, asked(), DepthProgress())
+
+
+def test_a_budget_that_is_too_small_says_how_much_is_needed(digits: Problem, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"total_epochs = 10 is too little for three seeds .* give at least ([\d,]+)"
+    ) as error:
+        stored_plan(tmp_path, digits, asked(10), DepthProgress())
+    least = int(str(error.value).rpartition(" ")[2].replace(",", ""))
+    assert stored_plan(tmp_path, digits, asked(least), DepthProgress()).plan.seeds == 3
+    with pytest.raises(UserError, match=r"0.01 minutes is too little .* this machine needs at least [\d.]+"):
+        stored_plan(tmp_path / "timed", digits, asked(None, 0.01), DepthProgress())
+    assert not (tmp_path / "timed").exists()
+
+
+def test_a_validation_split_of_ones_own_is_shared_by_all_seeds(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(90, 3)), random.integers(0, 2, 90)
+    np.savez(
+        tmp_path / "parts.npz",
+        x_train=x[:60],
+        y_train=y[:60],
+        x_valid=x[60:75],
+        y_valid=y[60:75],
+        x_test=x[75:],
+        y_test=y[75:],
+    )
+    problem = Problem(DataConfig(str(tmp_path / "parts.npz")), None, None)
+    assert problem.shared
+    assert problem.data.folds is None
+    assert problem.dataset.valid is not None
+    assert len(problem.dataset.valid) == 15
+    assert Problem(DataConfig("digits", validation=0.2), None, None).shared
+
+
+def test_data_from_which_nothing_can_be_learned_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "few.npz", x=np.random.default_rng(0).normal(size=(9, 2)), y=np.arange(9) % 2)
+    with pytest.raises(UserError, match="has only 7 training samples; at least 10 are needed"):
+        Problem(DataConfig(str(tmp_path / "few.npz")), None, None)
+    np.savez(tmp_path / "constant.npz", x=np.ones((60, 2)), y=np.arange(60) % 2)
+    with pytest.raises(UserError, match="all features are constant"):
+        Problem(DataConfig(str(tmp_path / "constant.npz")), None, None)
+    np.savez(tmp_path / "one.npz", x=np.random.default_rng(0).normal(size=(60, 2)), y=np.zeros(60, int))
+    with pytest.raises(UserError, match="class"):
+        Problem(DataConfig(str(tmp_path / "one.npz")), None, None)
+
+
+def test_convolutional_networks_count_layers_per_stage() -> None:
+    problem = Problem(DataConfig("digits"), None, "conv")
+    assert problem.unit == "layers per stage"
+    assert problem.hidden_layers(0) == 0
+    stages = problem.hidden_layers(2) - problem.hidden_layers(1)
+    assert problem.hidden_layers(1) == stages  # small images are not halved first
+    assert problem.config(Candidate("plain", 3), 5, 32).model.name == "plain-conv"
+    assert problem.config(Candidate("highway", 0), 5, 32).model.name == "highway-mlp"
