@@ -40,6 +40,7 @@ def test_the_summary_calls_depth_0_a_linear_model(tmp_path: Path, capsys: pytest
     assert "1 hidden layer, 8 units each, 610 parameters" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @every
 def test_a_shallow_run_is_evaluated_listed_reported_and_not_analysed(
     depth: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -61,6 +62,7 @@ def test_a_shallow_run_is_evaluated_listed_reported_and_not_analysed(
         assert line == "verydeep: the forward pass of this MLP uses no highway layers"
 
 
+@pytest.mark.slow
 @every
 def test_a_shallow_run_predicts_and_is_exported(depth: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
