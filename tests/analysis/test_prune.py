@@ -92,16 +92,18 @@ def test_the_initial_gate_bias_does_not_follow_from_the_new_depth() -> None:
     assert pruned.stack.initial_gate_bias == model.stack.initial_gate_bias
 
 
-def test_a_fully_connected_network_keeps_the_layer_that_matters_most() -> None:
+def test_a_fully_connected_network_can_lose_all_highway_layers() -> None:
     model, data = shaken(mlp), split()
     usage = depth_usage(greedy_lesions(model, data), 0.99)
     assert usage.kept == ()
     pruned = prune(model, usage)
-    assert highway_layers(pruned) == ("stack.0",)
-    assert torch.equal(pruned(data.x), model(data.x, closed=set(usage.idle[:-1])))
-    assert prune_report(model, pruned, usage, data).kept == usage.idle[-1:]
-    with pytest.raises(UserError, match="keeps at least one highway layer"):
-        prune(model, range(5))
+    assert isinstance(pruned, MLP)
+    assert (highway_layers(pruned), pruned.config.depth) == ((), 1)
+    assert torch.equal(pruned(data.x), model(data.x, closed=set(range(5))))
+    assert torch.equal(prune(model, range(5))(data.x), pruned(data.x))
+    report = prune_report(model, pruned, usage, data)
+    assert (report.kept, report.removed) == ((), usage.idle)
+    assert report.parameters[1] == sum(p.numel() for p in pruned.parameters())
 
 
 @pytest.mark.parametrize(

@@ -347,6 +347,18 @@ def test_layers_are_closed_and_removed(model: Any, data: tuple[np.ndarray, np.nd
     assert clone(pruned).fit(x, y).network_.config.depth == pruned.depth
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize(("model", "data"), [(CLASSIFIER, IRIS), (REGRESSOR, DIABETES)])
+def test_estimators_may_be_shallow(model: Any, data: tuple[np.ndarray, np.ndarray], depth: int) -> None:
+    x, y = data
+    model = clone(model).set_params(depth=depth).fit(x, y)
+    assert (model.network_.input is None, model.network_.stack) == (depth == 0, None)
+    assert model.score(x, y) > 0.2
+    assert pickle.loads(pickle.dumps(model)).score(x, y) == model.score(x, y)  # noqa: S301 - made here
+    with pytest.raises(UserError, match="uses no highway layers"):
+        model.lesions(x, y)
+
+
 def test_an_unfitted_estimator_says_so() -> None:
     for call in (CLASSIFIER.lesions, CLASSIFIER.prune):
         with pytest.raises(NotFittedError):

@@ -200,7 +200,7 @@ def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> N
     [
         ("higway-a", {}, "unknown model 'higway-a'; did you mean 'highway-a'?"),
         ("highway-mlp", {"dept": 3}, "highway-mlp: unknown setting 'dept'; did you mean 'depth'?"),
-        ("highway-mlp", {"depth": -5}, "depth must be at least 2 (a plain layer, then highway layers), got -5"),
+        ("highway-mlp", {"depth": -5}, "depth is the number of hidden layers, and must be at least 0; got -5"),
         ("highway-mlp", {"depth": "ten"}, "highway-mlp: depth: expected int, got str 'ten'"),
         ("highway-mlp", {"width": 0}, "must be at least 1, got width 0"),
         ("highway-mlp", {"activation": "rleu"}, "did you mean 'relu'?"),

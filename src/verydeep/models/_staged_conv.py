@@ -123,8 +123,8 @@ class StagedConvConfig:
             depth = layout.depth(_PER_STAGE)
         if depth < least:
             raise UserError(
-                f"depth must be at least {least} for images of shape {self.input_shape}: {least} plain "
-                f"convolutions, then {self.kind} layers; got {depth}"
+                f"depth must be at least {least} for images of shape {self.input_shape}, which pass {least} plain "
+                f"convolutions in any case; got {depth}"
             )
         each, more = divmod(depth - least, layout.stages)
         return [each + (stage < more) for stage in range(layout.stages)]
