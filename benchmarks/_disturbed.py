@@ -138,10 +138,13 @@ def outcome(place: Place) -> Outcome:
 
 
 def _metrics(trial: FrozenTrial) -> tuple[dict[str, Any], ...]:
-    epochs = {
-        int(key.partition(":")[2]): value for key, value in trial.user_attrs.items() if key.startswith("metrics:")
-    }
-    return tuple(_without_times(json.loads(epochs[epoch])) for epoch in sorted(epochs))
+    epochs: dict[int, dict[str, Any]] = {}
+    for key, text in sorted(trial.user_attrs.items()):  # metrics:N last, which replace what was reported before
+        kind, _, first = key.partition(":")
+        if kind in ("epochs", "metrics"):
+            lines = json.loads(text)["curve"] if kind == "epochs" else [json.loads(text)]
+            epochs |= dict(enumerate(lines, int(first)))
+    return tuple(_without_times(epochs[epoch]) for epoch in sorted(epochs))
 
 
 def _files(name: str, folders: Iterable[Path]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any
 from verydeep.data import DataConfig
 from verydeep.processes import python_command
 from verydeep.studies import BUSY, Group, open_study, start_study, with_retry
-from verydeep.studies._claim import claim_training, finish_training, report_epoch
+from verydeep.studies._claim import claim_training, finish_training, report_epochs
 from verydeep.training import EpochMetrics, TrainConfig
 
 ROOT = Path(__file__).parents[1]
@@ -127,7 +127,7 @@ def run_worker(
             with store.heartbeats(claim.trial_id):
                 for metrics in curve:
                     begin = time.perf_counter()
-                    store.with_retry(partial(report_epoch, study, claim, metrics))
+                    store.with_retry(partial(report_epochs, study, claim, metrics))
                     times["epochs"].append(time.perf_counter() - begin)
             result = {"status": "finished", "epochs": EPOCHS, "of": EPOCHS, "seconds": 15.0, "run": ""}
             store.with_retry(

@@ -36,7 +36,7 @@ from verydeep.paper import (
     without_halving,
 )
 from verydeep.studies import Stages, Study, StudyProgress, TrainingRecord, open_study
-from verydeep.studies._claim import claim_training, finish_training, report_epoch
+from verydeep.studies._claim import claim_training, finish_training, report_epochs
 from verydeep.training import EpochMetrics, Run
 
 RESULTS = Path(__file__).parents[2] / "results" / "fig1"
@@ -194,7 +194,7 @@ def test_a_trial_that_has_passed_the_end_of_a_stage_is_recorded(tmp_path: Path) 
     claim = claim_training(study, "worker", only=["highway-10"])
     assert claim is not None
     for line in trial(0, [0.5, 0.4]).metrics:
-        report_epoch(study, claim, line)
+        report_epochs(study, claim, line)
     fig1.collect()
     assert fig1.found["highway-10"].trials[0].train_loss == (0.5,)
 

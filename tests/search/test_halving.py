@@ -10,7 +10,7 @@ from verydeep.studies._claim import (
     _add_attempt,
     claim_training,
     release_training,
-    report_epoch as report_metrics,
+    report_epochs,
 )
 from verydeep.studies._halving import continues, is_rung
 from verydeep.studies.storage._dead_workers import fail_attempt
@@ -27,7 +27,7 @@ def study(write: Write, tmp_path: Path) -> SearchStudy:
 
 
 def report_epoch(study: SearchStudy, claim: Claim, epoch: int, loss: float) -> bool:
-    return report_metrics(study, claim, EpochMetrics(epoch, loss=loss))
+    return report_epochs(study, claim, EpochMetrics(epoch, loss=loss))
 
 
 def claimed(study: SearchStudy) -> Claim:

@@ -20,7 +20,7 @@ from verydeep.studies import (
     start_study,
     work,
 )
-from verydeep.studies._claim import claim_training, release_training, report_epoch
+from verydeep.studies._claim import claim_training, release_training, report_epochs
 from verydeep.studies._progress import StudyLines
 from verydeep.training import EpochMetrics, ModelConfig, OptimConfig, TrainConfig
 
@@ -107,7 +107,7 @@ def test_a_worker_still_leaves_trainings_begun_elsewhere_to_others_after_it_has_
         other.set_group(Group("second", replace(CONFIG, epochs=2)))
         claim = claim_training(other, "elsewhere")
         assert claim is not None
-        report_epoch(other, claim, EpochMetrics(1, 0.1, 2.0, 0.1, 0.0))
+        report_epochs(other, claim, EpochMetrics(1, 0.1, 2.0, 0.1, 0.0))
         release_training(other, claim)
         other.set_open(False)
 

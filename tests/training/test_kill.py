@@ -23,10 +23,12 @@ from safetensors import safe_open
 from verydeep.data import DataConfig, Dataset, Split, Task
 from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, train
 import verydeep.training._trainer as trainer
+import verydeep.training.run._state as state
 
 trainer._SYNC_EVERY = 5  # so that this small set has checkpoints inside an epoch
 CHANGES = {
     "finished": dict(epochs=2),
+    "short epochs": dict(epochs=5, checkpoint_every=1e9),
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
     "muon": dict(epochs=2, optim=OptimConfig("muon", 0.01)),
     "regression": dict(epochs=2, metric="mae", evaluate_test="end"),
@@ -35,6 +37,7 @@ CHANGES = {
     "diverged": dict(epochs=9, optim=OptimConfig(lr=20.0), divergence_factor=2.0, evaluate_test=False,
                      schedule=ScheduleConfig("one-cycle", warmup=0.9)),
 }
+state._PAUSE = 1e9  # so that only checkpoint_every counts
 scenario, root = sys.argv[1], Path(sys.argv[2])
 config = replace(
     TrainConfig(DataConfig("digits"), ModelConfig(depth=2, width=4), OptimConfig(lr=0.1), batch_size=10, threads=1,
@@ -117,7 +120,7 @@ print(json.dumps({"died": died, "wrong": wrong, "status": status}))
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "scenario", ["finished", "adam", "muon", "regression", "multilabel", "stopped early", "diverged"]
+    "scenario", ["finished", "short epochs", "adam", "muon", "regression", "multilabel", "stopped early", "diverged"]
 )
 def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         load_weights,
         read_architecture as read_architecture,
         save_pretrained,
+        save_tensors as save_tensors,
         save_weights,
         separate as separate,
     )

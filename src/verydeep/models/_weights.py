@@ -1,6 +1,7 @@
 """Saving and loading networks: weights as `model.safetensors`, the architecture as `config.json`, no pickle."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,12 @@ def save_weights(model: nn.Module, path: str | Path) -> None:
         >>> save_weights(HighwayStack(4, 3), "stack.safetensors")
         >>> load_weights(HighwayStack(4, 3), "stack.safetensors")
     """
-    write_atomic(Path(path), save(separate(model.state_dict())))
+    save_tensors(model.state_dict(), path)
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: str | Path) -> None:
+    """Save tensors as `save_weights` saves those of a module."""
+    write_atomic(Path(path), save(separate(dict(tensors))))
 
 
 def separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from verydeep.studies._sampling import (
     optuna_distributions,
     suggest_tpe,
 )
-from verydeep.studies._schedule import Attempts, StudyTask
+from verydeep.studies._schedule import EPOCHS, Attempts, StudyTask
 from verydeep.studies._space import Settings
 from verydeep.studies._study import Study
 from verydeep.studies.storage._dead_workers import fail_attempt
@@ -180,16 +180,26 @@ def report_teacher(study: Study, claim: Claim, position: float) -> None:
         study.store.storage.set_trial_user_attr(claim.trial_id, "teacher_from", position)
 
 
-def report_epoch(study: Study, claim: Claim, metrics: EpochMetrics) -> bool:
-    """Add an epoch to a training's curve; return whether successive halving ends the training here."""
-    value = metrics.get(study.metric)
-    reported = study.worst if value is None or not math.isfinite(value) else value
-    storage = study.store.storage
+def report_epochs(study: Study, claim: Claim, *lines: EpochMetrics) -> bool:
+    """Add consecutive epochs to a training's curve; return whether successive halving ends it after the last one."""
+    values = [line.get(study.metric) for line in lines]
+    reported = [study.worst if value is None or not math.isfinite(value) else value for value in values]
+    last, storage = lines[-1].epoch, study.store.storage
+    if len(lines) == 1:
+        name, content = f"metrics:{last}", lines[0].to_dict()
+    else:  # in a single attribute, because every write to a storage takes a while
+        name, content = f"{EPOCHS}{lines[0].epoch}", {"values": reported, "curve": [line.to_dict() for line in lines]}
     with _lost_if_finished(claim):
         # The metrics first: what counts as reported then always has them.
-        storage.set_trial_user_attr(claim.trial_id, f"metrics:{metrics.epoch}", json.dumps(metrics.to_dict()))
-        storage.set_trial_intermediate_value(claim.trial_id, metrics.epoch, reported)
-        return metrics.epoch > claim.reached and _is_halved(study, claim, metrics.epoch, reported)
+        storage.set_trial_user_attr(claim.trial_id, name, json.dumps(content))
+        storage.set_trial_intermediate_value(claim.trial_id, last, reported[-1])
+        return last > claim.reached and _is_halved(study, claim, last, reported[-1])
+
+
+def is_compared(claim: Claim, epoch: int) -> bool:
+    """Whether a training is compared with others after an epoch, or has reached its goal."""
+    halving = claim.group.halving
+    return epoch >= claim.goal or (isinstance(halving, Halving) and is_rung(halving, epoch))
 
 
 def _is_halved(study: Study, claim: Claim, epoch: int, value: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from verydeep.studies._sampling import decode_settings
-from verydeep.studies._schedule import StudyTask, epochs_reported, reported_values
+from verydeep.studies._schedule import StudyTask, epochs_reported, reported_together, reported_values
 from verydeep.studies._space import Settings
 from verydeep.training import EpochMetrics
 from verydeep.words import LOWER_IS_BETTER, measure_of
@@ -125,11 +125,13 @@ def best_value(curve: list[float | None], maximise: bool) -> float | None:
 def _curve(trial: FrozenTrial) -> list[EpochMetrics]:
     """The metrics that an attempt has reported, up to the first gap."""
     curve = []
+    together = {epoch: line for each in reported_together(trial) for epoch, line in each.curve.items()}
     for epoch in range(1, epochs_reported(trial) + 1):
         text = trial.user_attrs.get(f"metrics:{epoch}")
-        if text is None:
+        line = together.get(epoch) if text is None else _parse(text)
+        if line is None:
             break
-        curve.append(_parse(text))
+        curve.append(line)
     if not curve and "result" in trial.user_attrs:  # of `Study.add_result`, or of an earlier version
         curve = list(_parse_curve(trial.user_attrs["result"]))
     return curve

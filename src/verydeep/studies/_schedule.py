@@ -16,7 +16,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from verydeep.studies._group import Group
 from verydeep.studies._halving import Stages, stage_members
+from verydeep.training import EpochMetrics
 
+EPOCHS = "epochs:"  # the prefix of attributes that hold several epochs, followed by the number of the first
 State = Literal["ready", "running", "blocked", "done"]
 _TRAINED = ("finished", "stopped early")
 _HAS_NO_VALUE = ("diverged", "failed")
@@ -181,9 +183,37 @@ def epochs_reported(trial: FrozenTrial) -> int:
 
 def reported_values(trial: FrozenTrial) -> Mapping[int, float]:
     """The value of every epoch that an attempt has reported; `Study.add_result` stores them with the result."""
+    together = reported_together(trial)
+    if together:
+        return {epoch: value for each in together for epoch, value in each.values.items()} | trial.intermediate_values
     if trial.intermediate_values or "result" not in trial.user_attrs:
         return trial.intermediate_values
     return dict(enumerate(_read_result(trial).get("values", ()), 1))
+
+
+@dataclass(frozen=True)
+class ReportedEpochs:
+    """Consecutive epochs that a worker has reported together.
+
+    Attributes:
+        values: The value of each epoch.
+        curve: The metrics of each epoch.
+    """
+
+    values: Mapping[int, float]
+    curve: Mapping[int, EpochMetrics]
+
+
+def reported_together(trial: FrozenTrial) -> list[ReportedEpochs]:
+    """What an attempt has reported several epochs at a time; single epochs are attributes of their own."""
+    return [_read_epochs(key, text) for key, text in trial.user_attrs.items() if key.startswith(EPOCHS)]
+
+
+@lru_cache(1 << 14)
+def _read_epochs(key: str, text: str) -> ReportedEpochs:
+    first, content = int(key.removeprefix(EPOCHS)), json.loads(text)
+    curve = (EpochMetrics.from_dict(line) for line in content["curve"])
+    return ReportedEpochs(dict(enumerate(content["values"], first)), dict(enumerate(curve, first)))
 
 
 def _read_result(trial: FrozenTrial) -> dict[str, Any]:

@@ -245,7 +245,8 @@ class TrainConfig:
             default, training on a known dataset goes on to the end, and on your own data stops early.
         divergence_factor: Stop as diverged when the training loss exceeds this multiple of the loss of a blind guess,
             which is log(classes) for classification.
-        checkpoint_every: Seconds between checkpoints within an epoch; there is always one after each epoch.
+        checkpoint_every: Seconds between checkpoints within an epoch. After an epoch, one is written if the last is
+            older than that or than 2 seconds, and always when training ends or is stopped.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses, or one for small networks on your own data.
         precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).

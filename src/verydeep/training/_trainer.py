@@ -86,13 +86,21 @@ class Trainer:
             stop = self.train_epoch(interrupt)
             if state.position.diverged or state.position.batch == len(self.batches):
                 metrics = self.measure()
-                state.finish_epoch(metrics, has_validation=self.dataset.valid is not None)
-                self.progress.epoch(metrics)
+                state.finish_epoch(metrics, self.dataset.valid is not None, stop)
+                self._report(metrics)
             else:
                 state.save()
             if stop and state.status() is None:
                 return "interrupted"
         return status
+
+    def _report(self, metrics: EpochMetrics) -> None:
+        """Report an epoch; whoever pauses a training in response finds it saved."""
+        try:
+            self.progress.epoch(metrics)
+        except BaseException:
+            self.state.save_finished_epochs()
+            raise
 
     def train_epoch(self, interrupt: Interrupt) -> bool:
         """Train the rest of the current epoch, one step per batch.

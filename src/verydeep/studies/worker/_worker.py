@@ -21,8 +21,9 @@ from verydeep.studies._claim import (
     LostTraining,
     claim_training,
     finish_training,
+    is_compared,
     release_training,
-    report_epoch,
+    report_epochs,
     report_start,
     report_teacher,
     upload_run,
@@ -47,6 +48,7 @@ CRASHED = 3  # the exit code of a worker process after an unexpected error in a 
 MOST_DEATHS = 3  # a training that kills its workers this often without getting further would kill the next one too
 _MOST_PROBLEMS = 3  # in a row, after which a worker gives up: the fault is probably this machine's
 _RETRY_AFTER = 1.0  # seconds until an idle worker checks whether another one has died
+_REPORT_EVERY = 1.0  # seconds between reports of epochs: of short ones, several are reported together
 _PATIENCE = 3  # how often an idle worker checks before it takes trainings whose checkpoints are on other machines
 
 Send = Callable[[Mapping[str, object]], None]
@@ -227,10 +229,12 @@ class _Worker:
             self._provide(claim.group.after, events)
         try:
             run = train_run(config, path, self.data, events, TensorBoard if self.tensorboard else lambda each: each)
-        except Paused as paused:
-            if str(paused) not in ("pruned", "paused"):
+        except (Interrupted, Paused) as stopped:
+            events.flush()
+            if str(stopped) not in ("pruned", "paused"):
                 raise
-            return _described(Run.load(path), str(paused))
+            return _described(Run.load(path), str(stopped))
+        events.flush()  # the last ones, of a training that stopped early or diverged
         assert run.summary is not None
         return _described(run, run.summary.status)
 
@@ -263,18 +267,33 @@ class _Events(TrainingEvents):
 
     def __init__(self, worker: _Worker, claim: Claim, interrupt: Interrupt) -> None:
         self.worker, self.claim, self.interrupt = worker, claim, interrupt
+        self.lines, self.reported = list[EpochMetrics](), time.monotonic()
 
     def start(self, environment: dict[str, Any], position: float) -> None:
         study = self.worker.study
         study.store.with_retry(lambda: report_start(study, self.claim, environment, position))
 
     def epoch(self, metrics: EpochMetrics) -> None:
-        study, claim = self.worker.study, self.claim
-        pruned = study.store.with_retry(lambda: report_epoch(study, claim, metrics))
-        self.worker.send({"training": claim.name, "epoch": metrics.epoch})
+        claim = self.claim
+        self.lines.append(metrics)
+        is_late = time.monotonic() - self.reported >= _REPORT_EVERY
+        # A budget of epochs is checked against what all workers have reported.
+        pruned = (
+            is_late or is_compared(claim, metrics.epoch) or self.worker.budget.epochs is not None
+        ) and self.flush()
         pauses = claim.goal < claim.group.config.epochs and metrics.epoch >= claim.goal
         if pruned or pauses or self.worker._is_used():
             raise Paused("pruned" if pruned else "paused" if pauses else "")
+
+    def flush(self) -> bool:
+        """Report the epochs that have not been reported; return whether successive halving ends the training."""
+        if not self.lines:
+            return False
+        study, lines = self.worker.study, self.lines
+        pruned = study.store.with_retry(lambda: report_epochs(study, self.claim, *lines))
+        self.lines, self.reported = [], time.monotonic()
+        self.worker.send({"training": self.claim.name, "epoch": lines[-1].epoch})
+        return pruned
 
     def step(self, position: float, loss: float, accuracy: float) -> None:
         self.worker.send({"training": self.claim.name, "done": position, "loss": loss, "accuracy": accuracy})

@@ -59,8 +59,8 @@ class MemoryRun(Run):
         assert self._optimiser is not None
         return TrainingState(self._start.epochs + len(self._lines), self._optimiser.state_dict()["state"])
 
-    def append(self, metrics: EpochMetrics) -> None:
-        self._lines.append(metrics)
+    def append(self, *lines: EpochMetrics) -> None:
+        self._lines += lines
 
     def load_checkpoint(
         self, model: nn.Module, optimiser: torch.optim.Optimizer, extra_tensors: Mapping[str, Tensor]
@@ -79,5 +79,5 @@ class MemoryRun(Run):
     ) -> None:
         pass
 
-    def save_weights(self, model: nn.Module) -> None:
-        self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    def save_weights(self, weights: Mapping[str, Tensor]) -> None:
+        self.weights = {name: value.detach().clone() for name, value in weights.items()}

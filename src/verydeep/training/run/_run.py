@@ -272,9 +272,9 @@ class Run:
 
         return predict_proba(self, rows)
 
-    def append(self, metrics: EpochMetrics) -> None:
-        """Add an epoch to metrics.jsonl."""
-        self._append("metrics.jsonl", json.dumps(metrics.to_dict()) + "\n")
+    def append(self, *lines: EpochMetrics) -> None:
+        """Add epochs to metrics.jsonl."""
+        self._append("metrics.jsonl", "".join(json.dumps(line.to_dict()) + "\n" for line in lines))
 
     def load_checkpoint(
         self, model: nn.Module, optimiser: Optimizer, extra_tensors: Mapping[str, Tensor]
@@ -296,11 +296,11 @@ class Run:
 
         save_checkpoint(self.path / "checkpoint", model, optimiser, position, extra_tensors)
 
-    def save_weights(self, model: nn.Module) -> None:
+    def save_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Write the weights that `model` returns later."""
-        from verydeep.models import save_weights
+        from verydeep.models import save_tensors
 
-        save_weights(model, self.path / "model.safetensors")
+        save_tensors(weights, self.path / "model.safetensors")
 
     def truncate_metrics(self, epochs: int) -> None:
         """Drop the metrics of epochs that will be trained again, because the checkpoint is older."""

@@ -13,6 +13,7 @@ from verydeep.training.step._average import WeightAverage, averaged_weights
 from verydeep.training.step._loss import TrainingLoss
 from verydeep.training.step._process_group import ProcessGroup
 
+_PAUSE = 2.0  # seconds between checkpoints after epochs: writing one takes longer than a short epoch
 Status = Literal["finished", "stopped early", "diverged", "interrupted"]
 
 
@@ -46,6 +47,9 @@ class RunState:
             self.totals += torch.tensor(self.position.sums, dtype=torch.float64, device=group.device)
         self.patience_from = run.patience_from
         self._counted = self._saved = time.perf_counter()
+        # What is written with the next checkpoint.
+        self._lines: list[EpochMetrics] = []
+        self._weights: dict[str, Tensor] | None = None
 
     def status(self) -> Status | None:
         """How training has ended, or None if it has not; this follows from the position, so it survives a kill."""
@@ -65,32 +69,65 @@ class RunState:
         since = max(self.position.best_epoch, self.patience_from)
         return config.patience not in (None, 0) and self.position.epoch - since >= config.patience
 
-    def finish_epoch(self, metrics: EpochMetrics, has_validation: bool) -> None:
-        """Save metrics, the best weights, then a checkpoint; after a crash in between, the epoch is trained again."""
+    def finish_epoch(self, metrics: EpochMetrics, has_validation: bool, stop: bool) -> None:
+        """Note metrics and the best weights; write them with a checkpoint if training ends or the last one is old.
+
+        What is in the run's folder always belongs to the same epoch. After a crash, later ones are trained again.
+
+        Args:
+            metrics: The metrics of the epoch.
+            has_validation: Whether the best weights are selected on validation data; otherwise the last are saved.
+            stop: Whether training stops here although it has not ended.
+        """
         position = self.position
         position.epoch, position.batch, position.sums = position.epoch + 1, 0, ()
         self.totals.zero_()
         best = not position.diverged and self._is_best(metrics)
         if self._group.rank == 0:
-            self._run.append(metrics)
+            self._lines.append(metrics)
             if best or not (has_validation or position.diverged):
                 with averaged_weights(self._average):
-                    self._run.save_weights(self._model)
-        self.save()
+                    self._weights = {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+        # After every epoch, so that results do not depend on when a checkpoint is written.
+        self._synchronise()
+        if stop or self.status() is not None or self._is_due(min(_PAUSE, self._run.config.checkpoint_every)):
+            self._write()
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if the last one is older than `checkpoint_every`."""
-        if self._group.any_rank(time.perf_counter() - self._saved > self._run.config.checkpoint_every):
+        """Write a checkpoint within an epoch if the last one is older than `checkpoint_every`."""
+        if self._group.any_rank(self._is_due(self._run.config.checkpoint_every)):
             self.save()
+
+    def _is_due(self, pause: float) -> bool:
+        """Whether the last checkpoint is older than a number of seconds; only the process that writes decides."""
+        return self._group.rank == 0 and time.perf_counter() - self._saved > pause
 
     def save(self) -> None:
         """Write a checkpoint of what all processes have done."""
+        self._synchronise()
+        self._write()
+
+    def save_finished_epochs(self) -> None:
+        """Write a checkpoint after an epoch, unless it has been written; for the process that writes alone."""
+        if self._lines:
+            self._write()
+
+    def _synchronise(self) -> None:
+        """Give all processes the same weights, and add up what they have counted."""
         self._group.broadcast_model(self._model)  # Muon's products are rounded differently on different machines
         self.average_buffers()
         self.position.sums = tuple(self.sum_totals().tolist()) if self.position.batch else ()
+
+    def _write(self) -> None:
+        """Write metrics, the best weights, then the checkpoint: it never lacks what the others hold."""
         self.count_seconds()
         if self._group.rank == 0:
+            if self._lines:
+                self._run.append(*self._lines)
+            if self._weights is not None:
+                self._run.save_weights(self._weights)
             self._run.save_checkpoint(self._model, self._optimiser, self.position, self._extra_tensors)
+        self._lines, self._weights = [], None
         self._saved = time.perf_counter()
 
     def sum_totals(self) -> Tensor:
