@@ -88,7 +88,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     for words in (
         "The most important highway layers",
         "most biases decreased",
-        "Layers used:",
+        "Highway layers used:",
         "Idle when closed alone",
     ):
         assert words in printed.out
