@@ -88,7 +88,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     for words in (
         "The most important highway layers",
         "most biases decreased",
-        "Layers used:",
+        "Highway layers used:",
         "Idle when closed alone",
     ):
         assert words in printed.out
@@ -98,7 +98,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     assert found.routing is not None
     assert found.routing.classes == tuple("0123456789")
     assert found.lesions is not None
-    assert found.lesions.split == "train"
+    assert found.lesions.split == "valid"
     assert found.usage is not None
     assert found.usage.tolerance == 0.001
     assert found.pairs is not None
@@ -158,7 +158,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
     assert "unknown part of the analysis 'lesion'; did you mean 'lesions'?" in one_line(
         "analyze", run.path, "--only", "gates,lesion"
     )
-    assert "numbered 0 to 1293" in one_line("analyze", run.path, "--sample", "1294")
+    assert "numbered 0 to 143" in one_line("analyze", run.path, "--sample", "144")
     assert "--sample -1" in one_line("analyze", run.path, "--sample=-1")
     assert "samples must be at least 1, got 0" in one_line("analyze", run.path, "--samples", "0")
     assert "there is no run" in one_line("analyze", run.path, "--beside", tmp_path / "none")

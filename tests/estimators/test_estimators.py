@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score  # type: ignor
 from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import PolynomialFeatures  # type: ignore[import-untyped]
 
+from verydeep import analysis
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.models import MLP
@@ -435,3 +436,30 @@ def test_settings_that_make_no_sense_are_refused_in_one_line(settings: dict[str,
 def test_targets_that_make_no_sense_are_refused(y: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         clone(CLASSIFIER).fit(IRIS[0], y)
+
+
+def test_a_fitted_estimator_knows_how_many_layers_it_uses() -> None:
+    model = HighwayClassifier(depth=6, width=8, epochs=20, lr=0.1, random_state=0)
+    assert not hasattr(model, "layers_needed_")
+    model.fit(*IRIS)
+    assert "layers_needed_" not in vars(model)  # fit does not wait for it
+    assert 0 <= model.layers_needed_ <= 5
+    train, held_out = model._measured
+    assert len(held_out) == 22
+    usage = analysis.depth_usage(analysis.greedy_lesions(model.network_, held_out, train=train))
+    assert model.layers_needed_ == len(usage.kept)
+    none = HighwayClassifier(depth=6, width=8, epochs=20, lr=0.1, random_state=0, validation_fraction=0).fit(*IRIS)
+    assert none._measured[1] is None
+    assert 0 <= none.layers_needed_ <= 5
+    assert HighwayClassifier(depth=1, width=8, epochs=2, random_state=0).fit(*IRIS).layers_needed_ == 0
+    assert model.prune(*IRIS, tolerance=0.5).layers_needed_ <= model.layers_needed_
+
+
+def test_a_pickle_holds_the_number_and_no_samples() -> None:
+    model = HighwayClassifier(depth=4, width=8, epochs=5, random_state=0).fit(*IRIS)
+    with pytest.raises(AttributeError, match="read it before saving"):
+        _ = pickle.loads(pickle.dumps(model)).layers_needed_  # noqa: S301
+    count = model.layers_needed_
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert again.layers_needed_ == count
+    assert again._measured is None

@@ -71,7 +71,7 @@ def test_those_that_have_ended_are_not_trained_again(runs: Path) -> None:
 @pytest.mark.slow
 def test_the_analysis_of_then_is_found_again(runs: Path) -> None:
     then = _api.findings(runs / "fully-connected")
-    _api.analyze(runs / "fully-connected", "--samples", 300)
+    _api.analyze(runs / "fully-connected", "--samples", 300, "--split", "train")
     now = _api.findings(runs / "fully-connected")
     assert then.gates is not None
     assert then.lesions is not None

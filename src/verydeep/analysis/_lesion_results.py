@@ -339,9 +339,9 @@ class DepthUsage(Displayed):
 
     @property
     def count_text(self) -> str:
-        """The number with its interval: 8 of 19 (95 % interval 6 to 11)."""
+        """The number with its interval: 8 of 19 layers (95 % interval 6 to 11)."""
         ends = "" if self.interval is None else f" (95 % interval {self.interval[0]} to {self.interval[1]})"
-        return f"{len(self.kept)} of {len(self.greedy.layers)}{ends}"
+        return f"{len(self.kept)} of {plural(len(self.greedy.layers), 'layer')}{ends}"
 
     @property
     def within_text(self) -> str:
@@ -351,7 +351,7 @@ class DepthUsage(Displayed):
 
     def _summary(self) -> str:
         return (
-            f"{self.count_text} layers used within {self.within_text} on "
+            f"{self.count_text} used within {self.within_text} on "
             f"{samples_of(self.greedy.samples, self.greedy.split)}; idle: {list_layers(self.idle)} ({FROM_0})"
         )
 

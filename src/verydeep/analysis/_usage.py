@@ -106,9 +106,9 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
         >>> model = create_model("highway-mlp", depth=4, width=16, input_shape=(1, 8, 8))
         >>> usage = depth_usage(greedy_lesions(model, data.valid, "valid", train=data.train))
         >>> usage
-        <DepthUsage: ... of 3 (95 % interval ... to ...) layers used within ... accuracy... of the validation set; ...>
+        <DepthUsage: ... of 3 layers (95 % interval ... to ...) used within ... accuracy... of the validation set; ...>
         >>> usage.training  # the same order on the training samples, as in the paper
-        <DepthUsage: ... of 3 (95 % interval ... to ...) layers used within ... accuracy... of the training set; ...>
+        <DepthUsage: ... of 3 layers (95 % interval ... to ...) used within ... accuracy... of the training set; ...>
     """
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance must be at least 0 and less than 1, such as 0.001 for 0.1 %; got {tolerance}")

@@ -173,14 +173,12 @@ def usage_lines(usage: DepthUsage) -> list[str]:
     greedy, measure = usage.greedy, usage.greedy.measure
     before, after = (score(measure, 1 - greedy.error[closed]) for closed in (0, len(usage.idle)))
     lines = [
-        f"Layers used: {usage.count_text} highway layers, measured on {samples_of(greedy.samples, greedy.split)}; "
+        f"Highway layers used: {usage.count_text}, measured on {samples_of(greedy.samples, greedy.split)}; "
         f"{MEASURES.get(measure, measure)} {before} -> {after}, allowed: {usage.within_text}"
     ]
     if usage.training is not None:
         beside = usage.training
-        lines.append(
-            f"On {samples_of(beside.greedy.samples, 'train')}, as in the paper: {beside.count_text} highway layers"
-        )
+        lines.append(f"On {samples_of(beside.greedy.samples, 'train')}, as in the paper: {beside.count_text}")
     elif greedy.split == "train":
         lines.append("The run holds out no validation data, so this was measured on the data it was trained on")
     return lines

@@ -57,6 +57,8 @@ class HighwayClassifier(ClassifierMixin, HighwayEstimator):  # type: ignore[misc
         loss_curve_: The training loss of each epoch.
         validation_loss_curve_: The validation loss of each epoch; None without validation.
         n_iter_: The number of epochs trained.
+        layers_needed_: The number of highway layers that the network uses, on the held-out samples if there are any;
+            computed when it is first read.
         n_features_in_: The number of features.
         feature_names_in_: Their names, if `X` was a DataFrame.
 

@@ -42,6 +42,7 @@ from verydeep.training import (
 if TYPE_CHECKING:
     from verydeep.analysis import LesionStudy
 
+_MOST_KEPT = 5000  # training samples that are kept to count the layers used
 _BATCH = 1000  # samples that are predicted together
 _lock = threading.Lock()  # training seeds torch's generator and sets how the processor rounds, for the whole process
 
@@ -55,6 +56,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     loss_curve_: list[float]
     _completed: TrainConfig
     _state: TrainingState | None
+    _measured: tuple[Split, Split | None] | None  # samples of training and held-out ones, for layers_needed_
+    _layers_needed: int | None
 
     def _task(self, y: Tensor) -> Task:
         """What is predicted, given the targets of the training rows."""
@@ -67,6 +70,38 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     def _own_settings(self) -> dict[str, Any]:
         """The settings of `TrainConfig` that only this estimator has."""
         raise NotImplementedError
+
+    @property
+    def layers_needed_(self) -> int:
+        """How many highway layers the network uses, counted as `verydeep analyze` does; computed when it is first read.
+
+        Layers are closed one after the other in an order selected on training samples, and counted on the samples held
+        out for validation, without a loss of accuracy or R2 above 0.001 or one standard error. If none were held out,
+        they are counted on the training samples; after `partial_fit`, on those of its last call. A network without
+        highway layers needs 0.
+
+        The samples are kept in memory for this, but not in a pickle: read the attribute before saving the estimator.
+        """
+        if not hasattr(self, "network_"):
+            raise AttributeError("layers_needed_ is known after fit")
+        if self._layers_needed is None:
+            if self._measured is None:
+                raise AttributeError(
+                    "layers_needed_ is not known, because a saved estimator does not hold its samples; read it before "
+                    "saving, or use verydeep.analysis.depth_usage with samples of your own"
+                )
+            self._layers_needed = self._count_layers(*self._measured)
+        return self._layers_needed
+
+    def _count_layers(self, train: Split, held_out: Split | None) -> int:
+        if not analysis.highway_layers(self.network_):
+            return 0
+        network = copy.deepcopy(self.network_).cpu()
+        if held_out is None:
+            greedy = analysis.greedy_lesions(network, train, "train")
+        else:
+            greedy = analysis.greedy_lesions(network, held_out, "valid", train=train)
+        return len(analysis.depth_usage(greedy).kept)
 
     def lesions(self, X: Any, y: Any) -> LesionStudy:  # noqa: ANN401, N803
         """Close each highway layer in turn and measure the network: which layers matter, and how much?
@@ -118,7 +153,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         depth = network.config.depth
         pruned: Self = clone(self).set_params(depth=depth)
         fitted = {name: value for name, value in vars(self).items() if name not in self.get_params(deep=False)}
-        pruned.__dict__.update(fitted, network_=network, _state=None)
+        pruned.__dict__.update(fitted, network_=network, _state=None, _layers_needed=None)
         pruned._completed = replace(self._completed, model=replace(self._completed.model, depth=depth))
         return pruned
 
@@ -164,7 +199,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
             relative = torch.from_numpy(weight / weight[rows].mean())
             weights = {name: relative[part] for name, part in chosen.items()}
         dataset = _dataset(parts["train"], parts.get("valid"), preparation, task)
-        self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [])
+        self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [], dataset)
         self._state = None  # the weights are those of the best epoch, and not those that the optimiser stopped at
         return self
 
@@ -184,10 +219,10 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
             config = replace(config, optim=replace(config.optim, weight_decay=0.0))
         weights = None if weight is None else {"train": torch.from_numpy(weight)}
         if first:
-            return self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [])
+            return self._adopt(self._train(config, dataset, weights), Inputs.of(dataset), [], dataset)
         start = self._state or TrainingState(done)
         trained = self._train(config, dataset, weights, copy.deepcopy(self.network_), start)
-        return self._adopt(trained, self.inputs_, self.loss_curve_)
+        return self._adopt(trained, self.inputs_, self.loss_curve_, dataset)
 
     def _train(
         self,
@@ -219,7 +254,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
                 config, dataset, model=model, start=start, objective=objective, metrics=metrics, progress=progress
             )
 
-    def _adopt(self, trained: TrainedNetwork, inputs: Inputs, losses: list[float]) -> Self:
+    def _adopt(self, trained: TrainedNetwork, inputs: Inputs, losses: list[float], dataset: Dataset) -> Self:
         assert isinstance(trained.model, MLP)
         if trained.status == "diverged":
             warnings.warn(
@@ -234,6 +269,9 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         validation = [line.valid_loss for line in trained.metrics if line.valid_loss is not None]
         self.validation_loss_curve_ = validation or None
         self.n_iter_ = len(self.loss_curve_)
+        few = analysis.some_samples(dataset.train, _MOST_KEPT)
+        assert isinstance(few, Split)
+        self._measured, self._layers_needed = (few, dataset.valid), None
         return self
 
     def _make_split(self, samples: Samples, y: Tensor, preparation: Preparation, task: Task) -> Split:
@@ -273,6 +311,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         network = state.pop("network_", None)
         if network is None:
             return state
+        state["_measured"] = None  # a pickle holds no samples
         inputs, completed, training = state.pop("inputs_"), state.pop("_completed"), state.pop("_state", None)
         state["_saved"] = {
             "network": to_dict(network.config),
@@ -287,6 +326,8 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
         """Build the network again."""
         state = dict(state)
         saved = state.pop("_saved", None)
+        if saved is not None:
+            state = {"_measured": None, "_layers_needed": None} | state  # estimators of earlier versions have neither
         super().__setstate__(state)
         if saved is None:
             return

@@ -52,6 +52,8 @@ class HighwayRegressor(RegressorMixin, HighwayEstimator):  # type: ignore[misc]
         loss_curve_: The training loss of each epoch, of standardised targets.
         validation_loss_curve_: The validation loss of each epoch; None without validation.
         n_iter_: The number of epochs trained.
+        layers_needed_: The number of highway layers that the network uses, on the held-out samples if there are any;
+            computed when it is first read.
         n_outputs_: The number of targets.
         n_features_in_: The number of features.
         feature_names_in_: Their names, if `X` was a DataFrame.

@@ -60,7 +60,7 @@ def summarise(run: Run, source: str | None, split: str | None, samples: int, fou
 
 def print_findings(found: Findings, folder: Path) -> None:
     """Print the results as tables and sentences."""
-    if found.lesions is not None:
+    if found.lesions is not None and found.lesions.most_important:
         console.print(_important_layers(found.lesions))
     console.print(_observations(found.observations))
     for line in _lines(found):
@@ -80,6 +80,8 @@ def _lines(found: Findings) -> list[str]:
             f"{routing.probe_accuracy:.1%} of the samples from the gates alone (chance: {routing.probe_chance:.1%})"
         )
     if found.lesions is not None:
+        if not found.lesions.most_important:
+            lines.append("No highway layer closed alone costs more than noise")
         lines.append(
             f"Idle when closed alone (at most {_idle(found.lesions)} or one standard error lost), counted from 1: "
             f"layers {ranges(idle_alone(found.lesions))}"
@@ -96,8 +98,7 @@ def _important_layers(lesions: LesionStudy) -> Table:
     table = right_aligned_table("layer", "name", "loss without", f"{name} without", f"{name} lost", names=2)
     everything = f"with all layers: loss {whole.loss:.4g}, {named_score(measure, whole.accuracy)}"
     important = lesions.most_important[:_MOST_IMPORTANT]
-    title = "The most important highway layers, counted from 1" if important else "No layer alone costs more than noise"
-    table.title = f"{title} ({everything})"
+    table.title = f"The most important highway layers, counted from 1 ({everything})"
     table.title_justify = "left"
     for layer in important:
         cost = score(measure, lesions.error[layer] - lesions.baseline.error)

@@ -90,10 +90,25 @@ def style_axes(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def add_legend(axes: Axes, place: Literal["best", "lower right"] = "best") -> None:
+def add_legend(axes: Axes, place: Literal["best", "above"] = "best") -> None:
     """Add a legend that shows names literally, without interpreting dollar signs as formulas."""
-    for text in axes.legend(frameon=False, loc=place).get_texts():
+    outside: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
+    for text in axes.legend(frameon=False, **(outside if place == "above" else {"loc": place})).get_texts():
         text.set_parse_math(False)
+
+
+def widen(low: float, high: float, least: float, *, fraction: bool = False) -> tuple[float, float]:
+    """The ends of an axis, moved apart until they are `least` apart; those of a fraction stay about within 0 to 1."""
+    missing = least - (high - low)
+    if missing <= 0:
+        return low, high
+    low, high = low - missing / 2, high + missing / 2
+    most = 1 + 0.05 * least
+    if fraction and high > most:
+        low, high = low - (high - most), most
+    elif fraction and low < 0:
+        low, high = 0.0, high - low
+    return low, high
 
 
 def choose_ticks(ticks: Sequence[tuple[float, str, float]]) -> list[tuple[float, str]]:

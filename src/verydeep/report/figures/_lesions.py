@@ -17,6 +17,7 @@ from verydeep.report.figures._axes import (
     draw_heat_map,
     layer_ticks,
     style_axes,
+    widen,
     with_names,
 )
 from verydeep.report.figures._gates import largest_deviation
@@ -24,6 +25,7 @@ from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFig
 from verydeep.words import MEASURES, error_name, loss_name, score
 
 Metric = Literal["error", "loss"]
+INTERVAL = 1.96  # standard errors to either side are a 95 % interval
 _MOST_MARKERS = 120  # layers; with more, markers on the curve would overlap
 LOWEST_R2 = -1.0  # a curve is cut off below, because a network without most of its layers can be arbitrarily bad
 
@@ -31,6 +33,24 @@ LOWEST_R2 = -1.0  # a curve is cut off below, because a network without most of 
 def measured_on(metric: str, split: str) -> str:
     """The title of an axis: a metric and the data it was measured on, if it has a name."""
     return f"{metric}, {split_name(split)}" if split else metric
+
+
+def least_extent(metric: Metric, level: float, noise: Array | None) -> float:
+    """How far an axis of errors, scores or losses must at least reach, so that noise is not drawn as mountains.
+
+    Args:
+        metric: What is drawn.
+        level: Its value for the full network.
+        noise: Standard errors of differences to it, if they are known.
+    """
+    known = np.zeros(1) if noise is None else noise[np.isfinite(noise)]
+    typical = float(np.median(known)) if known.size else 0.0
+    return max(0.01 if metric == "error" else 0.05 * abs(level), 20 * typical)
+
+
+def lesion_noise(study: LesionStudy, metric: Metric) -> Array | None:
+    """The standard errors of the rise of a metric; None if they are not known."""
+    return study.standard_error if metric == "error" else study.loss_standard_error
 
 
 def _label(metric: Metric, measure: str) -> str:
@@ -70,6 +90,10 @@ def plot_lesions(
             _draw_study(axes, study, metric, palette)
             axes.set_title(name, parse_math=False)
             _scale(axes, metric == "error" and study.measure == "accuracy", log)
+            if not log:
+                least = least_extent(metric, getattr(study.baseline, metric), lesion_noise(study, metric))
+                low, high = axes.get_ylim()
+                axes.set_ylim(widen(low, high, least, fraction=metric == "error"))
     return figure
 
 
@@ -80,7 +104,11 @@ def _draw_study(axes: Axes, study: LesionStudy, metric: Metric, palette: Palette
     axes.plot(
         range(1, count + 1), values, color=palette.colours[0], marker=marker, markersize=4, label="one layer closed"
     )
-    baseline = getattr(study.baseline, metric)
+    baseline, noise = getattr(study.baseline, metric), lesion_noise(study, metric)
+    if noise is not None:
+        low, high = values - INTERVAL * noise, values + INTERVAL * noise
+        x = range(1, count + 1)
+        axes.fill_between(x, low, high, color=palette.colours[0], alpha=0.2, linewidth=0, label="95 % interval")
     axes.axhline(baseline, color=palette.colours[1], linestyle="--", linewidth=1.5, label="no layer closed")
     axes.set(xlabel="closed layer (from 1)", xticks=layer_ticks(count))
     axes.set_ylabel(measured_on(_label(metric, study.measure), study.split), parse_math=False)
@@ -142,7 +170,10 @@ def interaction(values: Array, baseline: float) -> Array:
 def plot_depth_usage(
     usage: DepthUsage | GreedyLesion, path: FigurePath = None, *, theme: Theme = "light"
 ) -> ThemedFigure:
-    """Draw accuracy (or R2) against the number of layers kept, the tolerance, and the fewest layers within it.
+    """Draw accuracy (or R2) against the number of layers kept, what may be lost, and the fewest layers within it.
+
+    The band is the 95 % interval of the difference to the full network. The same order on the training samples, as in
+    the paper, is dashed.
 
     Args:
         usage: The depth usage, or the greedy curve alone.
@@ -159,14 +190,14 @@ def plot_depth_usage(
         >>> figure = plot_depth_usage(depth_usage(greedy_lesions(model, data.test, "test")))
     """
     greedy = usage if isinstance(usage, GreedyLesion) else usage.greedy
-    with themed_figure(path, 7.5, 5, theme) as (figure, palette):
+    with themed_figure(path, 7.5, 5.6, theme) as (figure, palette):
         if isinstance(usage, GreedyLesion):
             _draw_curve(figure.add_subplot(), greedy, palette)
             return figure
         axes, strip = figure.subplots(2, 1, height_ratios=(10, 1))
         _draw_curve(axes, greedy, palette)
         _draw_choice(axes, usage, palette)
-        add_legend(axes, "lower right")
+        add_legend(axes, "above")
         _draw_strip(strip, usage, palette)
     return figure
 
@@ -174,28 +205,38 @@ def plot_depth_usage(
 def _draw_curve(axes: Axes, greedy: GreedyLesion, palette: Palette) -> None:
     accuracy, total = 1 - greedy.error, len(greedy.layers)
     marker = "o" if total <= _MOST_MARKERS else ""
-    axes.plot(total - np.arange(len(accuracy)), accuracy, color=palette.colours[0], marker=marker, markersize=4)
+    kept = total - np.arange(len(accuracy))
+    label = split_name(greedy.split) or "measured"
+    axes.plot(kept, accuracy, color=palette.colours[0], marker=marker, markersize=4, label=label)
+    if greedy.band is not None:
+        lower, upper = 1 - greedy.band[1], 1 - greedy.band[0]
+        axes.fill_between(kept, lower, upper, color=palette.colours[0], alpha=0.2, linewidth=0)
+    if greedy.training is not None:
+        label = "training set, as in the paper"
+        axes.plot(kept, 1 - greedy.training.error, color=palette.colours[3], linestyle="--", linewidth=1.2, label=label)
     axes.set_xlabel("layers kept")
     name = MEASURES.get(greedy.measure, greedy.measure)
-    axes.set_ylabel(measured_on(name, greedy.split), parse_math=False)
+    axes.set_ylabel(measured_on(name, "" if greedy.training else greedy.split), parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    if greedy.measure == "accuracy":
+    percent = greedy.measure == "accuracy"
+    if percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1))
     elif accuracy.min() < LOWEST_R2 < accuracy.max():
         axes.set_ylim(bottom=LOWEST_R2)
+    least = least_extent("error", float(accuracy[0]), greedy.standard_error)
+    low, high = axes.get_ylim()
+    axes.set_ylim(widen(low, high, least, fraction=percent))
     style_axes(axes)
 
 
 def _draw_choice(axes: Axes, usage: DepthUsage, palette: Palette) -> None:
     accuracy, total = 1 - usage.greedy.error, len(usage.greedy.layers)
-    lowest = accuracy[0] - usage.tolerance
+    lowest, measure = accuracy[0] - usage.within, usage.greedy.measure
     axes.axhspan(lowest, accuracy[0], color=palette.colours[2], alpha=0.3, linewidth=0)
-    measure = usage.greedy.measure
-    name = MEASURES.get(measure, measure)
-    label = f"lowest {name} allowed: {score(measure, usage.tolerance)} below all {total} layers"
+    label = f"lowest {MEASURES.get(measure, measure)} allowed: {usage.within_text} below all {total} layers"
     axes.axhline(lowest, color=palette.colours[2], linestyle="--", linewidth=1.2, label=label)
     chosen = accuracy[total - len(usage.kept)]
-    label = f"{len(usage.kept)} of {total} layers: {score(measure, chosen)}"
+    label = f"{usage.count_text}: {score(measure, chosen)}"
     axes.plot([len(usage.kept)], [chosen], "D", color=palette.colours[1], markersize=9, label=label)
 
 

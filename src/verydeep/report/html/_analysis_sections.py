@@ -14,7 +14,6 @@ from verydeep.analysis import (
     GateStatistics,
     LesionStudy,
     observations,
-    tolerance_text,
 )
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
 from verydeep.report.figures._theme import Theme, ThemedFigure
@@ -119,7 +118,8 @@ def _nearest(routing: ClassRouting) -> Table:
 def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
     return {
         "answer": sentences.answer(usage, data),
-        "within": tolerance_text(usage.greedy.measure, usage.tolerance),
+        "counted": sentences.how_counted(usage),
+        "beside": sentences.on_training_samples(usage),
         "bars": _bars(usage, findings.lesions),
         "kept_words": layer_ranges(usage.kept),
         "idle_words": layer_ranges(usage.idle),
@@ -131,7 +131,9 @@ def _bars(usage: DepthUsage, lesions: LesionStudy | None) -> list[tuple[float, b
     kept = set(usage.kept)
     if lesions is None:
         return [(60.0, layer in kept) for layer in range(len(usage.greedy.layers))]
-    cost = np.sqrt(np.maximum(lesions.loss - lesions.baseline.loss, 0))  # the square root makes small costs visible
+    cost = np.zeros(len(lesions.layers))
+    matter = list(lesions.most_important)  # what may be noise has no height
+    cost[matter] = np.sqrt(np.maximum(lesions.loss[matter] - lesions.baseline.loss, 0))  # makes small costs visible
     heights = 10 + 90 * cost / (cost.max() or 1)
     return [(round(float(height), 1), layer in kept) for layer, height in enumerate(heights)]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from verydeep.report.figures._axes import choose_ticks, spread_labels
+from verydeep.report.figures._axes import choose_ticks, spread_labels, widen
 
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 46  # margins for labels
@@ -57,6 +57,7 @@ class Chart:
         limits: The ends of the y axis; lower values are drawn at its lower end, as triangles. By default, it fits.
         rules: The y values and labels of horizontal lines; the labels are in the margin on the right.
         span: The ends of a range of x values that is shaded.
+        least: The smallest extent of a linear y axis, so that noise does not look like a signal.
         width: The width of the drawing.
         height: Its height.
         right: The margin on the right.
@@ -79,6 +80,7 @@ class Chart:
     limits: tuple[float, float] | None = None
     rules: Sequence[tuple[float, str]] = ()
     span: tuple[float, float] | None = None
+    least: float = 0.0
     width: int = WIDTH
     height: int = HEIGHT
     right: int = RIGHT
@@ -134,7 +136,7 @@ class Chart:
         if self.log:
             return (low / 1.1, high * 1.1) if shown else (0.1, 1.0)
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-        return low - room, high + room
+        return widen(low - room, high + room, self.least, fraction=self.percent)
 
     def _shown(self, value: float) -> bool:
         return math.isfinite(value) and (value > 0 or not self.log) and (self.floor is None or value >= self.floor)
@@ -257,7 +259,20 @@ class Chart:
         every = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5), numticks=7)
         ticks = (every if decades > 1 else MaxNLocator(5)).tick_values(low, high)
         shown = [float(t) for t in ticks if low <= t <= high]
-        return [(self.y_position(t), f"{100 * t:.4g}%" if self.percent else f"{t:.4g}") for t in shown]
+        unit = 100 if self.percent else 1
+        digits = 0 if self.log or len(shown) < 2 else _digits(unit * (shown[1] - shown[0]))
+        return [(self.y_position(t), _tick(unit * t, digits) + ("%" if self.percent else "")) for t in shown]
+
+
+def _digits(step: float) -> int:
+    """The digits after the point that tell ticks apart which are `step` apart."""
+    return max(0, math.ceil(-math.log10(step) - 1e-9)) if step > 0 else 0
+
+
+def _tick(value: float, digits: int) -> str:
+    """A short label: one of more than six characters would reach into the title of the axis."""
+    text = f"{value:.{digits}f}" if digits else f"{value:.4g}"
+    return text if len(text) <= 6 else f"{value:.3g}"
 
 
 def _finite(value: float | None) -> float | None:

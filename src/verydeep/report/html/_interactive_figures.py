@@ -18,13 +18,13 @@ from verydeep.analysis import (
 )
 from verydeep.report.figures._axes import LAYER, Array, layer_grid
 from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
-from verydeep.report.figures._lesions import LOWEST_R2, interaction
+from verydeep.report.figures._lesions import INTERVAL, LOWEST_R2, Metric, interaction, least_extent, lesion_noise
 from verydeep.report.figures._routing import choose_classes, layout_dendrogram
 from verydeep.report.figures._signal_flow import curve_styles
 from verydeep.report.html._charts import Chart, Series
 from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 from verydeep.training import EpochMetrics
-from verydeep.words import MEASURES, error_name, loss_name
+from verydeep.words import MEASURES, error_name, loss_name, plural
 
 _LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
@@ -136,30 +136,40 @@ def training_charts(metrics: Sequence[EpochMetrics], measure: str = "accuracy") 
 def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
     """Draw the paper's Figure 4: error and loss with each layer closed in turn."""
     where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
-    charts = {}
-    for key, y_name in (("error", error_name(lesions.measure)), ("loss", loss_name(lesions.measure))):
-        values, baseline = getattr(lesions, key).tolist(), getattr(lesions.baseline, key)
+    charts: dict[str, Chart] = {}
+    metrics: tuple[Metric, ...] = ("error", "loss")
+    for key in metrics:
+        y_name = error_name(lesions.measure) if key == "error" else loss_name(lesions.measure)
+        values, baseline, noise = getattr(lesions, key), getattr(lesions.baseline, key), lesion_noise(lesions, key)
+        ends: list[Any] = [(), ()] if noise is None else [values - INTERVAL * noise, values + INTERVAL * noise]
+        low, high = (list(map(float, end)) for end in ends)
         charts[key] = Chart(
             f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
-            layers, [Series("this layer closed", values)], LAYER, f"{y_name}, {where}",
+            layers, [Series("this layer closed", values.tolist(), low=low, high=high)], LAYER, f"{y_name}, {where}",
             percent=key == "error" and lesions.measure == "accuracy", rule=(baseline, "no layer closed"),
+            least=least_extent(key, baseline, noise),
         )  # fmt: skip
     return charts
 
 
 def usage_chart(usage: DepthUsage) -> Chart:
-    """Draw accuracy, or R2, against the number of layers kept."""
-    measure = usage.greedy.measure
+    """Draw accuracy, or R2, against the number of layers kept: on held-out data, and on the training samples."""
+    greedy, measure = usage.greedy, usage.greedy.measure
     name = MEASURES.get(measure, measure)
-    accuracy, total = (1 - usage.greedy.error)[::-1], len(usage.greedy.layers)
+    accuracy, total = (1 - greedy.error)[::-1], len(greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
-    where = split_name(usage.greedy.split)
-    point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), f"{len(usage.kept)} layers")
-    lowest = float(accuracy[-1]) - usage.tolerance
+    where = split_name(greedy.split)
+    band = [list[float](), list[float]()] if greedy.band is None else [(1 - end[::-1]).tolist() for end in greedy.band]
+    curves = [Series(where or name, accuracy.tolist(), low=band[1], high=band[0])]
+    if greedy.training is not None:
+        paper = (1 - greedy.training.error)[::-1].tolist()
+        curves.append(Series("training set, as in the paper", paper, 3, 1, thin=True))
+    point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), plural(len(usage.kept), "layer"))
     chart = Chart(
         f"{name} on the {where} against the number of layers kept",
-        kept, [Series(name, accuracy.tolist())], "layers kept", f"{name}, {where}",
-        percent=measure == "accuracy", rule=(lowest, f"lowest {name} allowed"), mark=point,
+        kept, curves, "layers kept", name if greedy.training else f"{name}, {where}",
+        percent=measure == "accuracy", rule=(float(accuracy[-1]) - usage.within, f"lowest {name} allowed"), mark=point,
+        least=least_extent("error", float(accuracy[-1]), greedy.standard_error),
     )  # fmt: skip
     return chart if measure == "accuracy" else _without_collapse(chart)
 

@@ -8,7 +8,7 @@ from verydeep.files import write_atomic
 from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._evaluation_section import evaluation_section
 from verydeep.report.html._render import render
-from verydeep.report.html._run_sections import reproduction_section, run_section
+from verydeep.report.html._run_sections import next_steps, reproduction_section, run_section
 from verydeep.training import Evaluation, Run
 
 _SECTIONS = (
@@ -58,7 +58,7 @@ def write_report(
     _check_same_network(found)
     context = run_section(run) | reproduction_section(run)
     context |= analysis_sections(found, context["data_name"], evaluation, split)
-    context |= evaluation_section(evaluation, split)
+    context |= evaluation_section(evaluation, split) | {"next_steps": next_steps(run, found)}
     if evaluation is not None and evaluation.majority is not None:
         after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
         context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))

@@ -3,8 +3,10 @@
 import shlex
 from typing import Any
 
+from verydeep.analysis import Findings
 from verydeep.config import to_dict, to_toml
 from verydeep.files import read_json
+from verydeep.nn import suggest_gate_bias
 from verydeep.redact import redact
 from verydeep.report.figures._axes import metric_name
 from verydeep.report.html._interactive_figures import training_charts
@@ -88,10 +90,34 @@ def _environment(run: Run) -> list[list[str]]:
     return [[name, redact(*value.split(" "))] for name, value in rows]
 
 
+def next_steps(run: Run, findings: Findings) -> list[tuple[str, str]]:
+    """The commands that follow from how many layers the network uses, and what each is for."""
+    steps, usage = [], findings.usage
+    if usage is None:
+        return []
+    if usage.idle and findings.prune is None:
+        purpose = f"removes the {plural(len(usage.idle), 'idle layer')} and measures the smaller network."
+        steps.append((f"verydeep prune {shlex.quote(str(run.path))}", purpose))
+    if "dataset" not in run.user_supplied:
+        target = "".join(f" {shlex.quote(name)}" for name in run.config.data.target)
+        command = f"verydeep depth {shlex.quote(run.config.data.source)}" + (f" --target{target}" if target else "")
+        steps.append((command, "trains shallower networks to see how many layers would have been enough."))
+    return steps
+
+
+def _with_gate_bias(config: dict[str, Any]) -> dict[str, Any]:
+    """A network's configuration with the gate bias that was used, where it was chosen for the depth."""
+    if config.get("gate_bias", 0) is not None or config.get("kind") != "highway" or not config.get("depth"):
+        return config
+    return config | {"gate_bias": f"{suggest_gate_bias(config['depth'], 'linear'):.4g} (chosen for the depth)"}
+
+
 def reproduction_section(run: Run) -> dict[str, Any]:
     """Collect the configuration, the environment and the commands that make the run again."""
     facts, parent = run.metadata, run.metadata.get("made_from")
     described = {key: facts[key] for key in ("architecture", "config", "size", "data") if facts.get(key)}
+    if isinstance(described.get("config"), dict):
+        described["config"] = _with_gate_bias(described["config"])
     name = shlex.quote(run.path.resolve().name)
     made = f"prune {shlex.quote(parent)}" if parent else "train run.toml"
     if parent and (run.summary is None or run.summary.status != "pruned"):

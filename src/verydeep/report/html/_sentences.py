@@ -12,6 +12,7 @@ from verydeep.analysis import (
     LesionStudy,
     Observations,
     observations,
+    samples_of,
     split_name,
     tolerance_text,
 )
@@ -83,8 +84,8 @@ def answer(usage: DepthUsage, data: str) -> str:
     name = MEASURES.get(measure, measure)
     if kept == total:
         return (
-            f"For {data}, this network needs all its {total} highway layers: closing any of them costs more than "
-            f"{tolerance_text(measure, usage.tolerance)} on the {where}."
+            f"For {data}, this network needs all its {total} highway layers: closing the cheapest ones costs more than "
+            f"{tolerance_text(measure, usage.tolerance)} and than one standard error on the {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
     nothing = "costs no accuracy" if measure == "accuracy" else f"does not lower {name}"
@@ -97,6 +98,25 @@ def answer(usage: DepthUsage, data: str) -> str:
         f"For {data}, this network needs {kept} of its {layers}: {others} idle. "
         f"Closing the idle layers {cost} on the {where}."
     )
+
+
+def how_counted(usage: DepthUsage) -> str:
+    """Say on which samples the layers were counted, and what was allowed."""
+    greedy = usage.greedy
+    order = ""
+    if greedy.selected_samples and greedy.selected_on != greedy.split:
+        order = f", in an order selected on {samples_of(greedy.selected_samples, greedy.selected_on)}"
+    held_out = " The run holds out no validation data." if greedy.split == "train" and greedy.selected_samples else ""
+    return (
+        f"The kept layers are the fewest that stay within {usage.within_text} of the full network on "
+        f"{samples_of(greedy.samples, greedy.split)}{order}.{held_out}"
+    )
+
+
+def on_training_samples(usage: DepthUsage) -> str:
+    """The paper's version of the number, which counts layers on the training samples; empty if that is the number."""
+    beside = usage.training
+    return "" if beside is None else f"On the training set, as in the paper: {beside.count_text}."
 
 
 def about_gates(seen: Observations) -> list[Statement]:
@@ -177,20 +197,23 @@ def about_lesions(lesions: LesionStudy) -> list[Statement]:
     seen = observations(lesions=lesions)
     assert seen.most_important is not None
     assert seen.largest_rise is not None
-    worst = [str(layer + 1) for layer in seen.most_important if lesions.loss[layer] > lesions.baseline.loss]
+    worst = [str(layer + 1) for layer in seen.most_important]
     if not worst:
-        found = "No single lesion raises the loss."
+        found = "No single lesion raises the loss" + ("." if lesions.standard_error is None else " by more than noise.")
     elif len(worst) == 1:
         found = f"Closing layer {worst[0]} raises the loss most."
     else:
         found = f"Closing layers {', '.join(worst[:-1])} and {worst[-1]} raises the loss most, in this order."
-    if seen.largest_rise > 0:
-        rise = score(lesions.measure, seen.largest_rise)
+    largest = int(np.argmax(lesions.error))
+    noise = 0.0 if lesions.standard_error is None else float(lesions.standard_error[largest])
+    if worst and seen.largest_rise > 2 * noise:
+        rise = score(lesions.measure, seen.largest_rise) + (f" (± {score(lesions.measure, noise)})" if noise else "")
         found += f" A single closed layer raises {_the_error(lesions.measure)} by up to {rise}."
     return [
         Statement(found),
         Statement(
-            f"{seen.idle_alone:.0%} of the layers cost at most {_idle(lesions.measure)} when closed alone.",
+            f"{seen.idle_alone:.0%} of the layers cost at most {_idle(lesions.measure)}, or one standard error, when "
+            "closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "
             "any of the first 40 or so hurts.",
         ),
