@@ -7,16 +7,21 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from verydeep.depth import DepthAnswer
-from verydeep.report.figures._axes import Array, choose_ticks, spread_labels, style_axes
+from verydeep.report.figures._axes import (
+    Array,
+    accuracy_at,
+    choose_ticks,
+    error_position,
+    error_ticks,
+    spread_labels,
+    style_axes,
+)
 from verydeep.report.figures._depth_layout import (
     ScoreCurve,
-    accuracy_at,
     answer_words,
     axis_names,
     below_the_axis,
     depth_ticks,
-    error_position,
-    error_ticks,
     is_spaced_by_error,
     marked_point,
     score_curves,
