@@ -122,7 +122,9 @@ def spread_labels(places: Sequence[float], gap: float, low: float, high: float) 
         high: The highest position.
     """
     order = sorted(range(len(places)), key=lambda label: places[label])
-    groups: list[list[float]] = []  # the sum of the wanted first positions, and the number of labels, of touching labels
+    groups: list[
+        list[float]
+    ] = []  # the sum of the wanted first positions, and the number of labels, of touching labels
     for label in order:
         groups.append([places[label], 1])
         while len(groups) > 1 and _first(groups[-2]) + gap * groups[-2][1] > _first(groups[-1]):

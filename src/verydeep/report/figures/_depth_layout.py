@@ -11,7 +11,6 @@ from verydeep.words import MEASURES, plural, score
 _LONGEST_NAME = 26  # letters of a model's name beside its line
 
 
-
 @dataclass(frozen=True)
 class ScoreCurve:
     """A curve of scores against depth.
@@ -85,8 +84,8 @@ def shortened(name: str, most: int = _LONGEST_NAME) -> str:
 def score_limits(answer: DepthAnswer) -> tuple[float, float]:
     """The ends of the axis of scores.
 
-    They contain all curves and other models, and the blind guess if it is not so far away that it would flatten them. R2
-    has no lower bound, so its axis ends a little below the blind guess, which is worth about 0.
+    They contain all curves and other models, and the blind guess if it is not so far away that it would flatten them.
+    R2 has no lower bound, so its axis ends a little below the blind guess, which is worth about 0.
     """
     curves, guess = score_curves(answer), answer.guess_score
     values = [value for curve in curves for part in (curve.score, curve.low, curve.high) for value in part]

@@ -158,7 +158,7 @@ class Chart:
         """The SVG path of a curve, with gaps where it has no value, unless it is joined."""
         steps, pen = [], "M"
         for x, y in zip(self.x, series.values, strict=True):
-            if y is not None and self._shown(y):
+            if y is not None and self._shown(y) and not (series.thin and self._below(y)):
                 steps.append(f"{pen}{self.x_position(x)} {self.y_position(y)}")
                 pen = "L"
             elif not self.joined:

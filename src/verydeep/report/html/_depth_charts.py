@@ -14,6 +14,7 @@ from verydeep.report.figures._depth_layout import (
     score_lines,
 )
 from verydeep.report.html._charts import Chart, Series
+from verydeep.report.html._depth_sentences import layers
 from verydeep.words import MEASURES, loss_name, plural
 
 _LETTER = 7.0  # the width of a letter of a label, as the page draws it
@@ -21,7 +22,7 @@ _LETTER = 7.0  # the width of a letter of a label, as the page draws it
 
 def depth_charts(answer: DepthAnswer) -> dict[str, Chart]:
     """Every chart that there are values for, by its name on the page."""
-    charts = {}
+    charts: dict[str, Chart] = {}
     if answer.points:
         charts |= {"score": score_chart(answer), "score-narrow": score_chart(answer, narrow=True)}
     if answer.used is not None and answer.used.cost:
@@ -59,7 +60,7 @@ def score_chart(answer: DepthAnswer, *, narrow: bool = False) -> Chart:
     return Chart(
         label, depths, series, x_name, y_name,
         percent="accuracy" in answer.measure,
-        mark=None if marked is None else (marked[0], marked[1], "the answer"),
+        mark=None if marked is None else (marked[0], marked[1], f"the answer, {layers(answer, marked[0])}"),
         log_x=True,
         ticks=depth_ticks(answer),
         joined=True,
@@ -89,8 +90,8 @@ def _cost_chart(answer: DepthAnswer) -> Chart:
         high=[cost + error for cost, error in zip(used.cost, errors, strict=True)] if errors else (),
     )
     label = f"By how much closing each of {plural(len(used.cost), 'highway layer')} raises the loss on held-out data"
-    layers = range(1, len(used.cost) + 1)
-    return Chart(label, layers, [series], "highway layer (from 1)", "rise of the loss", bars=True)
+    numbers = range(1, len(used.cost) + 1)
+    return Chart(label, numbers, [series], "highway layer (from 1)", "rise of the loss", bars=True)
 
 
 def _kept_chart(answer: DepthAnswer) -> Chart:

@@ -33,9 +33,7 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
         return []
     network = _inside(answer, answer.network.path)
     return [
-        PageCommand(
-            "Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")
-        ),
+        PageCommand("Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")),
         PageCommand("Export it, to run it without this program:", _line("export", network)),
         PageCommand("See what its layers do:", _line("report", network)),
     ]
@@ -62,8 +60,8 @@ def hand_commands(answer: DepthAnswer) -> list[PageCommand]:
     if answer.folder:
         found.append(
             PageCommand(
-                "Continue the trainings behind this page if they were stopped, here or on another machine that shares the "
-                "folder.",
+                "Continue the trainings behind this page if they were stopped, here or on another machine that shares "
+                "the folder.",
                 _line("worker", answer.folder),
             )
         )
@@ -75,7 +73,8 @@ def _train(answer: DepthAnswer, point: DepthPoint, folder: str) -> str:
     settings = {"model.name": f"{point.kind}-{stem}"}
     if answer.unit == "layers":  # the depth of a convolutional network follows from its stages
         settings["model.depth"] = str(point.depth)
-    settings |= dict(each.split("=", 1) for each in point.settings if "=" in each)
+    found = (each.partition("=")[::2] for each in point.settings)
+    settings |= {name: value for name, value in found if value not in ("", "None")}
     words = ["train", *([answer.source] if answer.source else []), *answer.options]
     for name, value in settings.items():
         words += [_SHORT.get(name, "--" + name.replace("_", "-")), value]

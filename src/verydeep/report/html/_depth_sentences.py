@@ -1,7 +1,7 @@
 """What the page about depth says in words."""
 
 from verydeep.depth import DepthAnswer, DepthPoint, OtherModel
-from verydeep.report.figures._depth_layout import below_the_axis
+from verydeep.report.figures._depth_layout import below_the_axis, brief_score
 from verydeep.training import clock
 from verydeep.words import MEASURES, named_score, plural, score
 
@@ -20,8 +20,8 @@ def headline(answer: DepthAnswer) -> tuple[str, str]:
     if answer.depth == 0:
         return "0 layers", "a linear model is enough"
     kind = "plain " if answer.kind == "plain" else ""
-    number, _, words = layers(answer, answer.depth).partition(" ")
-    return f"{number} {kind}{words}", "is enough" if answer.depth == 1 else "are enough"
+    where = "" if answer.unit == "layers" else "per stage "
+    return plural(answer.depth, f"{kind}layer"), f"{where}{'is' if answer.depth == 1 else 'are'} enough"
 
 
 def with_interval(measure: str, value: float, low: float | None, high: float | None) -> str:
@@ -34,7 +34,7 @@ def interval(measure: str, low: float | None, high: float | None) -> str:
     """The ends of an interval; empty if there is none."""
     if low is None or high is None:
         return ""
-    return f"{score(measure, low, 1)} to {score(measure, high, 1)}"
+    return f"{brief_score(measure, low)} to {brief_score(measure, high)}"
 
 
 def chart_note(answer: DepthAnswer) -> str:
@@ -86,7 +86,9 @@ def _compare(answer: DepthAnswer, other: OtherModel, ours: float, low: float | N
     theirs = named_score(answer.measure, other.score or 0.0)
     beside = f"{other.name[:1].upper()}{other.name[1:]} has {theirs} on the same test data"
     if other.score_low is None or other.score_high is None or low is None or high is None:
-        better = "less than" if (other.score or 0.0) < ours else "more than" if (other.score or 0.0) > ours else "as much as"
+        better = (
+            "less than" if (other.score or 0.0) < ours else "more than" if (other.score or 0.0) > ours else "as much as"
+        )
         return f"{beside}, {better} the recommended network."
     if other.score_low > high:
         return f"{beside}: it is clearly better than the recommended network. Use it if all you want is predictions."
@@ -147,12 +149,14 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
     if plan.trials:
         shorter = f", {plan.kept} of them to the end" if plan.kept and plan.kept < plan.trials else ""
         found.append(
-            f"For each kind and depth, {plural(plan.trials, 'combination')} of settings (learning rate, width, gate bias "
-            f"and others) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth had the same "
-            f"budget."
+            f"For each kind and depth, {plural(plan.trials, 'combination')} of settings (learning rate, width, gate "
+            f"bias and others) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth had the "
+            f"same budget."
         )
     if plan.seeds:
-        folds = f", each time with another of {plan.folds} parts of the training data held out" if plan.folds > 1 else ""
+        folds = (
+            f", each time with another of {plan.folds} parts of the training data held out" if plan.folds > 1 else ""
+        )
         best = "the best settings" if plan.finalists < 2 else f"the best {plan.finalists} combinations"
         found.append(
             f"Then {best} were trained from scratch with {plural(plan.seeds, 'seed')}{folds}, for at most "
@@ -163,13 +167,13 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
             f"Up to {plural(plan.refinements, 'depth')} between the answer and the next smaller depth were added."
         )
     found.append(
-        f"The answer is the smallest depth whose mean held-out loss is within one standard error of the lowest. The best "
-        f"depth was {answer.best_depth} ({answer.best_kind})."
+        f"The answer is the smallest depth whose mean held-out loss is within one standard error of the lowest. The "
+        f"best depth was {answer.best_depth} ({answer.best_kind})."
     )
     if answer.interval is not None:
         found.append(
-            "Its interval is the range of this answer in 1,000 bootstrap draws of seeds and samples, without the lowest "
-            "and highest 2.5 %."
+            "Its interval is the range of this answer in 1,000 bootstrap draws of seeds and samples, without the "
+            "lowest and highest 2.5 %."
         )
     else:
         found.append("There is no interval, because that takes an answer and at least three seeds per depth.")

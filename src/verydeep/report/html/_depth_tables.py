@@ -53,22 +53,33 @@ def model_rows(answer: DepthAnswer) -> list[ModelRow]:
     if network is not None and network.test_score is not None:
         point = answer.point(network.depth, network.kind)
         seconds = "" if point is None or not point.seconds else _seconds(point.seconds)
-        name = "linear model, as a network" if network.depth == 0 else f"{network.kind} network, {layers(answer, network.depth)}"
+        name = (
+            "linear model, as a network"
+            if network.depth == 0
+            else f"{network.kind} network, {layers(answer, network.depth)}"
+        )
         rows = f"{answer.rows[0]:,}" if answer.rows and answer.rows[0] else ""
-        found.append((name, network.test_score, network.test_low, network.test_high, rows, seconds, "recommended", True))
+        found.append(
+            (name, network.test_score, network.test_low, network.test_high, rows, seconds, "recommended", True)
+        )
     for other in answer.others:
-        rows = f"{other.rows:,}" + (f" of {other.all_rows:,}" if other.all_rows > other.rows else "") if other.rows else ""
+        rows = (
+            f"{other.rows:,}" + (f" of {other.all_rows:,}" if other.all_rows > other.rows else "") if other.rows else ""
+        )
         seconds = _seconds(other.seconds) if other.seconds else ""
         found.append((other.name, other.score, other.score_low, other.score_high, rows, seconds, other.note, False))
     if not found:
         return []
     found.append(("blind guess", answer.guess_score, None, None, "", "", "on held-out data", False))
-    ends = [end for row in found for end in row[1:4] if end is not None]
-    top, guess = max(ends), answer.guess_score
-    bottom = min((end for end in ends if end >= guess - (top - guess)), default=min(ends))
+    ends = [end for row in found[:-1] for end in row[1:4] if end is not None] or [answer.guess_score]
+    bottom, top = min(ends), max(ends)
+    if answer.guess_score >= bottom - (top - bottom):  # farther away, it would leave no room for the differences
+        bottom, top = min(bottom, answer.guess_score), max(top, answer.guess_score)
 
     def place(value: float | None) -> float | None:
-        return None if value is None else round(3 + 94 * max(0.0, value - bottom) / ((top - bottom) or 1.0), 2)
+        if value is None or value < bottom:
+            return None
+        return round(3 + 94 * (value - bottom) / ((top - bottom) or 1.0), 2)
 
     return [
         ModelRow(
@@ -89,8 +100,8 @@ def point_table(answer: DepthAnswer) -> Table:
     name = MEASURES.get(answer.measure, answer.measure)
     headings = [
         "depth", "kind", "held-out loss", "above the best", "enough?", f"held-out {name}", "95 % interval",
-        "lowest to highest seed", "diverged", *(_NAMES.get(each, each) for each in names), "parameters", "multiply-adds",
-        "epochs", "seconds per training",
+        "lowest to highest seed", "diverged", *(_NAMES.get(each, each) for each in names), "parameters",
+        "multiply-adds", "epochs", "seconds per training",
     ]  # fmt: skip
     return headings, [_row(answer, point, names) for point in answer.points]
 
