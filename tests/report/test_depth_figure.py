@@ -58,14 +58,14 @@ def test_all_depths_are_ticks_where_they_fit_and_the_answer_always_is() -> None:
 
 def test_labels_of_depths_do_not_overlap() -> None:
     figure = plot_depth(made_up.many_depths())
-    figure.png()
+    figure.canvas.draw()
     boxes = [text.get_window_extent() for text in figure.axes[0].get_xticklabels()]
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_labels_of_models_do_not_overlap_and_are_inside_the_figure() -> None:
     figure = plot_depth(made_up.hostile())
-    figure.png()
+    figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
     assert len(boxes) == 4
     assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))

@@ -34,7 +34,7 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
     network = _inside(answer, answer.network.path)
     return [
         PageCommand("Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")),
-        PageCommand("Export it, to run it without this program:", _line("export", network)),
+        PageCommand("Export it, to run it without this program:", _line("export", network, "--onnx", "network.onnx")),
         PageCommand("See what its layers do:", _line("report", network)),
     ]
 

@@ -150,8 +150,8 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
         shorter = f", {plan.kept} of them to the end" if plan.kept and plan.kept < plan.trials else ""
         found.append(
             f"For each kind and depth, {plural(plan.trials, 'combination')} of settings (learning rate, width, gate "
-            f"bias and others) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth had the "
-            f"same budget."
+            f"bias and others) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth had "
+            f"the same budget."
         )
     if plan.seeds:
         folds = (
