@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from verydeep.depth import DepthAnswer, DepthNetwork, DepthPoint, LayersUsed, OtherModel, Plan, TrainingCurve
+from verydeep.depth import DepthAnswer, DepthNetwork, DepthPlan, DepthPoint, LayersUsed, OtherModel, TrainingCurve
 
 EVIL = "</script><script>document.title = 'taken'</script>$x$"
 
@@ -37,7 +37,9 @@ def point(kind: str, depth: int, score: float, loss: float, best: float, measure
 def used(depth: int = 50, layers: int = 9) -> LayersUsed:
     kept = tuple(range(1, depth + 1))
     scores = tuple(float(0.974 - 0.55 * np.exp(-0.45 * count)) for count in kept)
-    cost = tuple(float(0.2 * np.exp(-0.12 * layer) * (1 + 0.5 * np.sin(7 * layer)) - 0.001) for layer in range(depth - 1))
+    cost = tuple(
+        float(0.2 * np.exp(-0.12 * layer) * (1 + 0.5 * np.sin(7 * layer)) - 0.001) for layer in range(depth - 1)
+    )
     return LayersUsed(
         depth,
         layers,
@@ -88,7 +90,7 @@ def answer() -> DepthAnswer:
         guess_score=0.101,
         rows=(1150, 287, 360),
         features=64,
-        plan=Plan(
+        plan=DepthPlan(
             most=50, depths=(0, 1, 2, 4, 8, 16, 50), trials=9, kept=3, search_epochs=6, finalists=1, seeds=5, folds=5,
             epochs=40, batch_size=50, widths=(32, 64), minutes=10.0, refinements=2, core_seconds=1130.0, jobs=2,
         ),
@@ -112,11 +114,13 @@ def regression() -> DepthAnswer:
         depth=4,
         interval=(4, 8),
         points=tuple(point(kind, depth, score, loss, 0.26, "r2") for kind, depth, score, loss in table),
-        used=replace(used(32, 4), seeds=(4, 4, 5), interval=(4, 5), score=scores,
-                     score_low=tuple(value - 0.03 for value in scores), score_high=tuple(value + 0.03 for value in scores)),
+        used=replace(
+            used(32, 4), seeds=(4, 4, 5), interval=(4, 5), score=scores,
+            score_low=tuple(value - 0.03 for value in scores), score_high=tuple(value + 0.03 for value in scores),
+        ),
         others=(
             OtherModel("linear model", 0.481, 0.45, 0.51, 16512, 16512, 0.1),
-            OtherModel("gradient boosting", 0.812, 0.79, 0.83, 10000, 16512, 9.5, "fitted to 10,000 rows drawn at random"),
+            OtherModel("gradient boosting", 0.812, 0.79, 0.83, 10000, 16512, 9.5, "10,000 rows drawn at random"),
             OtherModel("nearest neighbours", None, note="left out: it takes too long for this table"),
         ),
         network=DepthNetwork("network", "pruned", "highway", 4, 33410, 0.25, 0.27, 0.748, 0.72, 0.77, 4128),
@@ -155,7 +159,9 @@ def convolutional() -> DepthAnswer:
 
 
 def nothing_learned() -> DepthAnswer:
-    points = tuple(replace(point("highway", depth, 0.49 + depth / 1000, 0.7, 0.7), diverged=1) for depth in (0, 1, 2, 4))
+    points = tuple(
+        replace(point("highway", depth, 0.49 + depth / 1000, 0.7, 0.7), diverged=1) for depth in (0, 1, 2, 4)
+    )
     return replace(
         answer(), name="coin flips", depth=None, interval=None, points=points, used=None, network=None, curves=(),
         others=(OtherModel("linear model", 0.48, 0.44, 0.52, 500, 500, 0.1),), guess_score=0.51, guess_loss=0.693,

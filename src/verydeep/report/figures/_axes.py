@@ -1,5 +1,6 @@
 """Shared parts of plots: heat maps of layers by blocks, colour bars, ticks, legends."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +18,8 @@ from verydeep.words import METRIC_NAMES
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
 LAYER = "layer (from 1)"  # the title of an axis
+_LEAST_ERROR = 0.001  # an accuracy of 100 % is drawn where an error of this size would be
+_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0)  # of accuracies spaced by their errors
 _MOST_SHARP_ROWS = 150  # more rows than this are thinner than a pixel and are averaged by interpolation
 
 
@@ -152,3 +155,20 @@ def spread_labels(places: Sequence[float], gap: float, low: float, high: float) 
 
 def _first(group: Sequence[float]) -> float:
     return group[0] / group[1]
+
+
+def error_position(accuracy: float) -> float:
+    """Where an accuracy is on an axis that is spaced by the logarithm of the error."""
+    return -math.log10(max(1 + _LEAST_ERROR - accuracy, _LEAST_ERROR / 10))
+
+
+def accuracy_at(position: float) -> float:
+    """The accuracy at a position of such an axis."""
+    return float(1 + _LEAST_ERROR - 10**-position)
+
+
+def error_ticks(limits: tuple[float, float]) -> list[float]:
+    """The accuracies to label on such an axis, the most important first."""
+    low, high = limits
+    chosen = [tick for tick in _TICKS if low <= tick <= high]
+    return chosen[::-1]

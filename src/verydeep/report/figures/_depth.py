@@ -1,22 +1,28 @@
 """Score against depth: what `how_deep` found."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from verydeep.depth import DepthAnswer
-from verydeep.report.figures._axes import Array, choose_ticks, spread_labels, style_axes
+from verydeep.report.figures._axes import (
+    Array,
+    accuracy_at,
+    choose_ticks,
+    error_position,
+    error_ticks,
+    spread_labels,
+    style_axes,
+)
 from verydeep.report.figures._depth_layout import (
     ScoreCurve,
-    accuracy_at,
     answer_words,
     axis_names,
     below_the_axis,
     depth_ticks,
-    error_position,
-    error_ticks,
     is_spaced_by_error,
     marked_point,
     score_curves,
@@ -72,11 +78,11 @@ def plot_depth(answer: DepthAnswer, path: FigurePath = None, *, theme: Theme = "
 
 
 def _position(depth: Array) -> Array:
-    return np.log2(1 + np.maximum(depth, -0.99))
+    return np.asarray(np.log2(1 + np.maximum(depth, -0.99)), float)
 
 
 def _depth(position: Array) -> Array:
-    return np.exp2(position) - 1
+    return np.asarray(np.exp2(position) - 1, float)
 
 
 def _ends(answer: DepthAnswer) -> tuple[float, float]:
@@ -99,7 +105,12 @@ def _draw_answer(axes: Axes, answer: DepthAnswer, across: tuple[float, float], p
         axes.axvspan(
             *_depth(np.array([low - room, high + room])), color=palette.faint, alpha=0.45, linewidth=0, zorder=0
         )
-    ring = {"markerfacecolor": "none", "markeredgecolor": palette.ink, "markeredgewidth": 1.8, "markersize": 13}
+    ring: dict[str, Any] = {
+        "markerfacecolor": "none",
+        "markeredgecolor": palette.ink,
+        "markeredgewidth": 1.8,
+        "markersize": 13,
+    }
     axes.plot([depth], [value], "o", zorder=5, label=f"the answer: {answer_words(answer)}", **ring)
 
 
@@ -107,9 +118,8 @@ def _draw_curve(axes: Axes, curve: ScoreCurve, limits: tuple[float, float], pale
     colour, lowest = palette.colours[curve.colour], limits[0]
     values, depths = np.array(curve.score, float), np.array(curve.depth, float)
     width, marker = (1.2, "") if curve.thin else (2.0, "o")
-    axes.plot(
-        depths, np.maximum(values, lowest), color=colour, linewidth=width, marker=marker, markersize=5, label=curve.name
-    )
+    drawn = values if curve.thin else np.maximum(values, lowest)
+    axes.plot(depths, drawn, color=colour, linewidth=width, marker=marker, markersize=5, label=curve.name)
     below = values < lowest
     if below.any() and not curve.thin:
         axes.plot(depths[below], values[below] * 0 + lowest, "v", color=colour, markersize=10, clip_on=False, zorder=4)
@@ -131,7 +141,13 @@ def _draw_lines(axes: Axes, answer: DepthAnswer, limits: tuple[float, float], pa
     places = spread_labels(wanted, _LABEL, 0, 1)
     for (value, text), start, end in zip(lines, wanted, places, strict=True):
         axes.axhline(value, color=palette.ink, linestyle=":", linewidth=1.2, alpha=0.75, zorder=1)
-        lead = {"transform": axes.transAxes, "clip_on": False, "color": palette.ink, "linewidth": 0.8, "alpha": 0.75}
+        lead: dict[str, Any] = {
+            "transform": axes.transAxes,
+            "clip_on": False,
+            "color": palette.ink,
+            "linewidth": 0.8,
+            "alpha": 0.75,
+        }
         axes.plot([1.0, 1.015], [start, end], **lead)
         axes.text(1.02, end, text, transform=axes.transAxes, va="center", fontsize="small", parse_math=False)
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from verydeep.depth import DepthAnswer
+from verydeep.report.figures._axes import accuracy_at, error_position
 from verydeep.words import MEASURES, plural, score
 
 _LONGEST_NAME = 26  # letters of a model's name beside its line
-_LEAST_ERROR = 0.001  # an accuracy of 100 % is drawn where an error of this size would be
-_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0)  # of accuracies spaced by their errors
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ def brief_score(measure: str, value: float) -> str:
     """A score with few digits, as it is written beside a line: 97.2%, 0.751, −12."""
     if "accuracy" in measure:
         return score(measure, value, 1)
-    text = f"{value:.3f}" if abs(value) < 10 else f"{value:.3g}"
-    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+    text = f"{value:.3f}" if abs(value) < 10 else f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2g}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
 def shortened(name: str, most: int = _LONGEST_NAME) -> str:
@@ -85,8 +84,8 @@ def shortened(name: str, most: int = _LONGEST_NAME) -> str:
 def score_limits(answer: DepthAnswer) -> tuple[float, float]:
     """The ends of the axis of scores.
 
-    They contain all curves and other models, and the blind guess if it is not so far away that it would flatten them. R2
-    has no lower bound, so its axis ends a little below the blind guess, which is worth about 0.
+    They contain all curves and other models, and the blind guess if it is not so far away that it would flatten them.
+    R2 has no lower bound, so its axis ends a little below the blind guess, which is worth about 0.
     """
     curves, guess = score_curves(answer), answer.guess_score
     values = [value for curve in curves for part in (curve.score, curve.low, curve.high) for value in part]
@@ -121,23 +120,6 @@ def is_spaced_by_error(answer: DepthAnswer) -> bool:
 
 def _is_wide(low: float, high: float) -> bool:
     return high > 0.9 and high - low > 0.3
-
-
-def error_position(accuracy: float) -> float:
-    """Where an accuracy is on an axis that is spaced by error."""
-    return -math.log10(max(1 + _LEAST_ERROR - accuracy, _LEAST_ERROR / 10))
-
-
-def accuracy_at(position: float) -> float:
-    """The accuracy at a position of such an axis."""
-    return float(1 + _LEAST_ERROR - 10**-position)
-
-
-def error_ticks(limits: tuple[float, float]) -> list[float]:
-    """The accuracies to label on such an axis, the most important first."""
-    low, high = limits
-    chosen = [tick for tick in _TICKS if low <= tick <= high]
-    return chosen[::-1]
 
 
 def below_the_axis(answer: DepthAnswer) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from verydeep.report.figures._axes import choose_ticks, spread_labels, widen
+from verydeep.report.figures._axes import choose_ticks, error_position, error_ticks, spread_labels, widen
 
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 46  # margins for labels
@@ -54,6 +54,7 @@ class Chart:
         ticks: The x values to label, the most important first; by default, round numbers.
         joined: Whether a curve goes on beyond x values where it has none.
         bars: Whether values are bars from zero.
+        by_error: Whether y values are accuracies that are spaced by the logarithm of the error.
         limits: The ends of the y axis; lower values are drawn at its lower end, as triangles. By default, it fits.
         rules: The y values and labels of horizontal lines; the labels are in the margin on the right.
         span: The ends of a range of x values that is shaded.
@@ -77,6 +78,7 @@ class Chart:
     ticks: Sequence[float] = ()
     joined: bool = False
     bars: bool = False
+    by_error: bool = False
     limits: tuple[float, float] | None = None
     rules: Sequence[tuple[float, str]] = ()
     span: tuple[float, float] | None = None
@@ -148,7 +150,7 @@ class Chart:
 
     def y_position(self, y: float) -> float:
         """The vertical position of a y value."""
-        scale = math.log10 if self.log else float
+        scale = math.log10 if self.log else error_position if self.by_error else float
         if self.limits is not None:
             y = min(max(y, self.limits[0]), self.limits[1])
         low, high, value = (scale(v) for v in (*self.y_range, y))
@@ -158,7 +160,7 @@ class Chart:
         """The SVG path of a curve, with gaps where it has no value, unless it is joined."""
         steps, pen = [], "M"
         for x, y in zip(self.x, series.values, strict=True):
-            if y is not None and self._shown(y):
+            if y is not None and self._shown(y) and not (series.thin and self._below(y)):
                 steps.append(f"{pen}{self.x_position(x)} {self.y_position(y)}")
                 pen = "L"
             elif not self.joined:
@@ -255,6 +257,9 @@ class Chart:
         from matplotlib.ticker import LogLocator, MaxNLocator
 
         low, high = self.y_range
+        if self.by_error:
+            places = [(self.y_position(t), f"{100 * t:g}%", _LINE) for t in error_ticks((low, high))]
+            return choose_ticks(places)
         decades = math.log10(high / low) if self.log else 0
         every = LogLocator(subs=(1,) if decades > 3 else (1, 2, 5), numticks=7)
         ticks = (every if decades > 1 else MaxNLocator(5)).tick_values(low, high)

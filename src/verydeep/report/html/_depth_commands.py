@@ -1,0 +1,95 @@
+"""The commands on the page about depth: what to do next, and how to do each step by hand."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from verydeep.depth import DepthAnswer, DepthPoint
+
+_SHORT = {
+    "model.name": "--model",
+    "model.depth": "--depth",
+    "model.width": "--width",
+    "model.activation": "--activation",
+    "model.gate_bias": "--gate-bias",
+    "optim.name": "--optim",
+    "optim.lr": "--lr",
+    "optim.weight_decay": "--weight-decay",
+    "schedule.name": "--schedule",
+}
+
+
+@dataclass(frozen=True)
+class PageCommand:
+    """A command and what it does."""
+
+    what: str
+    line: str
+
+
+def next_commands(answer: DepthAnswer) -> list[PageCommand]:
+    """What one does with the recommended network."""
+    if answer.network is None:
+        return []
+    network = _inside(answer, answer.network.path)
+    return [
+        PageCommand("Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")),
+        PageCommand("Export it, to run it without this program:", _line("export", network, "--onnx", "network.onnx")),
+        PageCommand("See what its layers do:", _line("report", network)),
+    ]
+
+
+def hand_commands(answer: DepthAnswer) -> list[PageCommand]:
+    """Every step as a command of its own."""
+    deep = answer.point(max((point.depth for point in answer.points), default=0))
+    found = []
+    if deep is not None and deep.depth >= 2:
+        folder = "runs/deep"
+        first = f"{folder}/seed-{answer.plan.seed}" if answer.plan.seeds > 1 else folder
+        found += [
+            PageCommand("Train the deep network.", _train(answer, deep, folder)),
+            PageCommand("Close its layers in turn, to see which it uses.", _line("analyze", first)),
+            PageCommand(
+                "Remove the layers that it does not need, and fine-tune the rest.",
+                _line("prune", first, "--fine-tune", "5"),
+            ),
+        ]
+    point = None if answer.depth is None else answer.point(answer.depth, answer.kind)
+    if point is not None and point != deep:
+        found.append(PageCommand("Train at the depth of the answer.", _train(answer, point, "runs/enough")))
+    if answer.folder:
+        found.append(
+            PageCommand(
+                "Continue the trainings behind this page if they were stopped, here or on another machine that shares "
+                "the folder.",
+                _line("worker", answer.folder),
+            )
+        )
+    return found
+
+
+def _train(answer: DepthAnswer, point: DepthPoint, folder: str) -> str:
+    stem = "mlp" if answer.unit == "layers" else "conv"
+    settings = {"model.name": f"{point.kind}-{stem}"}
+    if answer.unit == "layers":  # the depth of a convolutional network follows from its stages
+        settings["model.depth"] = str(point.depth)
+    found = (each.partition("=")[::2] for each in point.settings)
+    settings |= {name: value for name, value in found if value not in ("", "None")}
+    words = ["train", *([answer.source] if answer.source else []), *answer.options]
+    for name, value in settings.items():
+        words += [_SHORT.get(name, "--" + name.replace("_", "-")), value]
+    plan = answer.plan
+    words += ["--epochs", str(plan.epochs)] if plan.epochs else []
+    words += ["--batch-size", str(plan.batch_size)] if plan.batch_size else []
+    words += ["--folds", str(plan.folds)] if plan.folds > 1 else []
+    words += ["--seeds", str(plan.seeds)] if plan.seeds > 1 else []
+    words += ["--seed", str(plan.seed)] if plan.seed else []
+    return _line(*words, "--folder", folder)
+
+
+def _inside(answer: DepthAnswer, path: str) -> str:
+    return str(PurePosixPath(answer.folder) / path) if answer.folder else path
+
+
+def _line(*words: str) -> str:
+    return shlex.join(["verydeep", *words])
