@@ -202,7 +202,7 @@ def _two_classes(probability: Array) -> Array:
 def _draw_classes(probabilities: Array, random: np.random.Generator) -> Array:
     """A class for every row."""
     drawn = random.random((len(probabilities), 1)) > probabilities.cumsum(1)
-    return np.minimum(drawn.sum(1), probabilities.shape[1] - 1).astype(float)
+    return np.asarray(np.minimum(drawn.sum(1), probabilities.shape[1] - 1), float)
 
 
 def _levels(family: Callable[[int, int], Table], name: str, levels: tuple[int, ...], task: Task) -> list[KnownProblem]:
