@@ -130,7 +130,7 @@ def _listed(depths: Iterable[int | None]) -> str:
     return ", ".join("none" if depth is None else str(depth) for depth in depths)
 
 
-def ask(name: str, seed: int, folder: Path, budget: dict[str, Any]) -> dict[str, Any]:
+def ask(name: str, seed: int, folder: Path, budget: dict[str, Any], jobs: int | None = None) -> dict[str, Any]:
     """What `how_deep` answers for a problem.
 
     Args:
@@ -138,6 +138,7 @@ def ask(name: str, seed: int, folder: Path, budget: dict[str, Any]) -> dict[str,
         seed: The seed of `how_deep`.
         folder: Where the table and the trainings of all problems go.
         budget: The options `most`, and `minutes` or `total_epochs`.
+        jobs: The number of workers; by default, one per core.
     """
     from verydeep.depth import how_deep
 
@@ -147,7 +148,7 @@ def ask(name: str, seed: int, folder: Path, budget: dict[str, Any]) -> dict[str,
     if not table.exists():
         problem.make(0).write_csv(table)
     start = time.perf_counter()
-    answer = how_deep(table, "target", task=problem.task, seed=seed, folder=place / "depth", **budget)
+    answer = how_deep(table, "target", task=problem.task, seed=seed, folder=place / "depth", jobs=jobs, **budget)
     points = [
         {key: getattr(point, key) for key in ("kind", "depth", "loss", "excess", "excess_error", "settings")}
         for point in answer.points
@@ -183,15 +184,14 @@ def page(answers: Answers) -> str:
     return render_markdown("known_depths.md", Path(__file__).parent, rows=rows, checks=check_answers(answers))
 
 
-def measure(names: list[str], seeds: list[int], folder: Path, budget: dict[str, Any], out: Path) -> None:
+def measure(tasks: list[tuple[str, int]], folder: Path, budget: dict[str, Any], jobs: int | None, out: Path) -> None:
     """Ask for every problem and seed that has no answer with this budget yet, and write each answer at once."""
     answers: Answers = json.loads(out.read_text())["answers"] if out.exists() else {}
-    tasks = [(name, seed) for name in names for seed in seeds]
     for number, (name, seed) in enumerate(tasks, start=1):
         known = answers.get(name, {}).get(str(seed))
         if known is None or known["budget"] != budget:
             print(f"{number} of {len(tasks)}: {name}, seed {seed}", flush=True)
-            by_seed = answers.get(name, {}) | {str(seed): ask(name, seed, folder, budget)}
+            by_seed = answers.get(name, {}) | {str(seed): ask(name, seed, folder, budget, jobs)}
             answers[name] = dict(sorted(by_seed.items(), key=lambda item: int(item[0])))
             ordered = {each: answers[each] for each in PROBLEMS if each in answers}
             settings = {"what": "how_deep on problems whose need for depth is known", "table_seed": 0}
@@ -206,6 +206,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="for each problem and seed")
     parser.add_argument("--total-epochs", type=int, help="instead of --minutes: the same result every time")
     parser.add_argument("--most", type=int, default=32, help="depth of the deepest networks")
+    parser.add_argument("--jobs", type=int, help="number of workers; by default, one per core")
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "known-depths", help="for tables and trainings")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--page", action="store_true", help="only check the answers and write the page again")
@@ -214,8 +215,8 @@ def main() -> None:
         parser.error(f"unknown problems: {', '.join(sorted(unknown))}; known are {', '.join(PROBLEMS)}")
     if not options.page:
         limit = {"minutes": options.minutes} if options.total_epochs is None else {"total_epochs": options.total_epochs}
-        names = options.problems or list(PROBLEMS)
-        measure(names, options.seeds, options.folder, {"most": options.most} | limit, options.out)
+        tasks = [(name, seed) for name in options.problems or PROBLEMS for seed in options.seeds]
+        measure(tasks, options.folder, {"most": options.most} | limit, options.jobs, options.out)
     answers = json.loads(options.out.read_text())["answers"]
     write_atomic(options.out.with_suffix(".md"), page(answers))
     checks = check_answers(answers)
