@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from verydeep.cpu import cpu_settings
 from verydeep.data import Batches, Dataset, Split, load_dataset
 from verydeep.depth._phases import Finalist
 from verydeep.depth._problem import Problem
@@ -105,7 +104,6 @@ class HeldOut:
         )
         return Run.load(path) if (Path(path) / "model.safetensors").exists() else None
 
-    @cpu_settings()
     def update(self, finalists: Sequence[Finalist]) -> None:
         """Measure what has not been measured yet; each part of the data is loaded once."""
         for seed in self.seeds:

@@ -93,7 +93,7 @@ def how_deep(
     _check_numbers(most, limit, total_epochs, seed)
     config, place = _data_config(data, target, folder, seed, options)
     try:
-        with cpu_settings():
+        with cpu_settings(1):  # the workers take the other cores
             shown.phase("reading the data")
             problem = Problem(config, root, network, settings)
             asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))

@@ -23,6 +23,7 @@ from verydeep.training import Run, make_objective
 
 Array = NDArray[np.float64]
 _TRAINING_SAMPLES = 1000  # on which the order is selected
+_HELD_OUT_SAMPLES = 5000  # on which the layers are counted, per seed
 _MOST_STEPS = 25  # comparisons of layers; several are closed after each in deeper networks
 
 
@@ -36,9 +37,10 @@ def close_layers(run: Run, dataset: Dataset) -> tuple[DepthUsage, LesionStudy]:
     assert dataset.valid is not None
     model, objective = run.model, make_objective(run.config, dataset)
     train = some_samples(dataset.train, _TRAINING_SAMPLES)
+    valid = some_samples(dataset.valid, _HELD_OUT_SAMPLES)
     group = max(1, model.highway_depth // _MOST_STEPS)
-    greedy = greedy_lesions(model, dataset.valid, "valid", train=train, group=group, choosing=None, objective=objective)
-    return depth_usage(greedy), lesion_study(model, dataset.valid, "valid", objective=objective)
+    greedy = greedy_lesions(model, valid, "valid", train=train, group=group, choosing=None, objective=objective)
+    return depth_usage(greedy), lesion_study(model, valid, "valid", objective=objective)
 
 
 def layers_used(
