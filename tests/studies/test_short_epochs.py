@@ -31,7 +31,7 @@ GROUPS = {
 }
 
 
-def results(study: Study) -> list[tuple[object, ...]]:
+def results(study: Study) -> list[tuple[Any, ...]]:
     return [
         (r.name, r.status, r.value, r.epochs, r.loss, [replace(line, seconds=0) for line in r.curve])
         for r in study.records()
@@ -50,7 +50,7 @@ def test_records_do_not_depend_on_how_many_epochs_are_reported_at_a_time(
         found[pause] = results(study)
         written[pause] = len((study.folder / "journal.log").read_text().splitlines())
     assert found[0.0] == found[math.inf]
-    assert all(len(curve) == epochs > 0 for _, _, _, epochs, _, curve in found[0.0])  # type: ignore[arg-type]
+    assert all(len(curve) == epochs > 0 for _, _, _, epochs, _, curve in found[0.0])
     assert written[math.inf] < written[0.0]
 
 
