@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from verydeep.data import Batches, Dataset, Split, load_dataset
 from verydeep.depth._phases import Finalist
 from verydeep.depth._problem import Problem
 from verydeep.depth._rule import Choice, choose_depth
+from verydeep.errors import UserError
 from verydeep.objectives import Objective, evaluate_batches
 from verydeep.studies import Study
 from verydeep.training import Run, make_objective
@@ -99,10 +99,14 @@ class HeldOut:
 
     def run(self, finalist: Finalist, seed: int) -> Run | None:
         """The run of a seed; None if it diverged before any weights were saved."""
-        path = self.study.fetch_run(f"{finalist.group}/seed-{seed}") or self.study.run_path(
-            f"{finalist.group}/seed-{seed}"
-        )
-        return Run.load(path) if (Path(path) / "model.safetensors").exists() else None
+        name = f"{finalist.group}/seed-{seed}"
+        path = self.study.fetch_run(name) or self.study.run_path(name)
+        if not (path / "config.json").exists():
+            raise UserError(
+                f"{name} was trained on another machine and is not in {self.study.folder}; "
+                "repeat this with a folder that all machines share, or with --artifacts"
+            )
+        return Run.load(path) if (path / "model.safetensors").exists() else None
 
     def update(self, finalists: Sequence[Finalist]) -> None:
         """Measure what has not been measured yet; each part of the data is loaded once."""

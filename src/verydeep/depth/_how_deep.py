@@ -17,7 +17,7 @@ from verydeep.depth._answer import DepthAnswer
 from verydeep.depth._carry_out import start_depth_study, train_and_measure
 from verydeep.depth._problem import Problem
 from verydeep.depth._progress import DepthProgress, choose_depth_progress
-from verydeep.depth._stored_plan import Asked, stored_plan
+from verydeep.depth._stored_plan import Asked, check_plan, stored_plan
 from verydeep.errors import UserError
 from verydeep.studies import free_cores
 from verydeep.training import TrainConfig
@@ -50,7 +50,8 @@ def how_deep(
     smallest depth whose mean loss on held-out data is within one standard error of the best depth's. The layers of the
     deep network are closed one after the other to see how many it uses. The test data is used once, at the end.
 
-    A call that was killed at any time continues if it is repeated with the same folder.
+    A call that was killed at any time continues if it is repeated with the same folder; if it has been answered there,
+    the answer is returned at once.
 
     Args:
         data: A known name, the path of a table or of a folder of images, a DataFrame, a pair `(x, y)` of arrays, or a
@@ -97,6 +98,9 @@ def how_deep(
             shown.phase("reading the data")
             problem = Problem(config, root, network, settings)
             asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))
+            if (place / "depth.json").exists():
+                check_plan(place, problem, asked)
+                return DepthAnswer.load(place)
             planned = stored_plan(place, problem, asked, shown)
             study = start_depth_study(place, problem, planned.plan, storage, artifacts)
             return train_and_measure(study, problem, planned, jobs, shown, began)

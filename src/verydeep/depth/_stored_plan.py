@@ -6,8 +6,9 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from verydeep.config import from_dict, to_dict
+from verydeep.config import dotted, from_dict, to_dict
 from verydeep.depth._cost import Cost, count_epochs, time_epochs
 from verydeep.depth._plan import DepthPlan, make_plan, smallest_cost
 from verydeep.depth._problem import Problem
@@ -18,6 +19,7 @@ from verydeep.files import read_json, write_atomic
 _ANALYSIS = 0.12  # the share of the time for lesions, other models and fine-tuning
 _STARTING = 8.0  # seconds until workers train
 _FORMAT = 1
+_ASKED = ("most", "minutes", "total_epochs", "seed")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
         progress: What is shown.
     """
     file = folder / "plan.json"
-    known = _read_plan(file, asked) if file.exists() else None
+    known = check_plan(folder, problem, asked) if file.exists() else None
     if asked.total_epochs is not None:
         cost, budget = count_epochs(), float(asked.total_epochs)
     else:
@@ -80,7 +82,8 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
     if plan is None:
         raise _too_small(asked, smallest_cost(problem, cost, asked.most))
     plan = replace(plan, minutes=asked.minutes, total_epochs=asked.total_epochs, seed=asked.seed, jobs=asked.jobs)
-    write_atomic(file, json.dumps({"format": _FORMAT} | to_dict(plan), indent=1) + "\n")
+    values = {"format": _FORMAT, "problem": _describe(problem), "plan": to_dict(plan)}
+    write_atomic(file, json.dumps(values, indent=1) + "\n")
     return Planned(plan, cost, budget)
 
 
@@ -94,16 +97,24 @@ def _too_small(asked: Asked, needed: float) -> UserError:
     return UserError(f"{given} is too little for three seeds at three depths; {least}")
 
 
-def _read_plan(file: Path, asked: Asked) -> DepthPlan:
+def check_plan(folder: Path, problem: Problem, asked: Asked) -> DepthPlan:
+    """Read the plan of a folder; an error if it belongs to something else than what is asked for."""
+    file = folder / "plan.json"
     values = read_json(file)
-    if values.pop("format", None) != _FORMAT:
+    if values.get("format") != _FORMAT or not isinstance(values.get("problem"), dict):
         raise UserError(f"{file} is not a plan of this version; choose another folder")
-    plan = from_dict(DepthPlan, values, str(file))
-    for name in ("most", "minutes", "total_epochs", "seed"):
-        before, now = getattr(plan, name), getattr(asked, name)
-        if before != now:
-            word = name.replace("_", " ")
-            raise UserError(
-                f"{file.parent} was started with {word} {before}, not {now}; give the same, or choose another folder"
-            )
+    plan = from_dict(DepthPlan, values.get("plan"), str(file))
+    before = values["problem"] | {name: getattr(plan, name) for name in _ASKED}
+    now = _describe(problem) | {name: getattr(asked, name) for name in _ASKED}
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            word, given = name.replace("_", " "), f"{before.get(name)}, not {now.get(name)}"
+            raise UserError(f"{file.parent} was started with {word} {given}; give the same, or choose another folder")
     return plan
+
+
+def _describe(problem: Problem) -> dict[str, Any]:
+    """What a plan belongs to besides the budget: plain values by name."""
+    given = to_dict(problem.data) | {"source": str(Path(problem.data.source).resolve())}
+    settings = {"loss": problem.settings.loss, "class_weight": list(problem.settings.class_weight)}
+    return dict(json.loads(json.dumps(dotted({"data": given, "network": problem.network, **settings}))))
