@@ -1,6 +1,6 @@
 """`how_deep` on problems whose need for depth is known by construction: `python benchmarks/known_depths.py`.
 
-    python benchmarks/known_depths.py                              all problems, three seeds, ten minutes each
+    python benchmarks/known_depths.py                              all problems, three seeds, ten minutes each: 7 hours
     python benchmarks/known_depths.py folded-paper-1 --seeds 0 --total-epochs 2000
     python benchmarks/known_depths.py --page                       only check and write the page again
 

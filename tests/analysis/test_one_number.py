@@ -15,11 +15,11 @@ from verydeep.training import Run
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on a noisy table of 300 rows, of which 51 are held out for validation."""
+    """A run on a noisy table of 500 rows, some of which are held out for validation."""
     folder = tmp_path_factory.mktemp("table")
     random = np.random.default_rng(0)
-    x = random.normal(size=(300, 4))
-    y = x[:, 0] * x[:, 1] + 0.5 * x[:, 2] + 0.5 * random.normal(size=300) > 0
+    x = random.normal(size=(500, 4))
+    y = np.abs(x[:, 0]) + x[:, 1] + 0.3 * random.normal(size=500) > 0.5
     names = np.where(y, "yes", "no")
     rows = [",".join([*(f"{value:.4f}" for value in row), name]) for row, name in zip(x, names, strict=True)]
     (folder / "table.csv").write_text("\n".join(["a,b,c,d,target", *rows]) + "\n")
