@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verydeep.analysis import DepthUsage
-from verydeep.data import Dataset
+from verydeep.config import dotted, to_dict
+from verydeep.data import DataConfig, Dataset
 from verydeep.depth._answer import DepthAnswer, DepthNetwork, LayersUsed, OtherModel, TrainingCurve
 from verydeep.depth._held_out import HeldOut
 from verydeep.depth._layers_used import layers_used
@@ -171,6 +172,7 @@ class _Measurement:
             seconds=time.monotonic() - began,
             source=problem.data.source,
             folder=str(self.study.folder),
+            options=_data_options(problem.data),
         )
         answer.save(self.study.folder / "depth.json")
         answer.write_page(self.study.folder / "depth.html")
@@ -220,3 +222,14 @@ class _Measurement:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def _data_options(data: DataConfig) -> tuple[str, ...]:
+    """The options of the command line that select and prepare the data, one word each."""
+    plain = dotted(to_dict(DataConfig(data.source)))
+    words: list[str] = []
+    for name, value in dotted(to_dict(data)).items():
+        if value != plain[name] and name not in ("source", "folds", "fold"):
+            written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [f"--{name}" if name == "target" else f"--data.{name}".replace("_", "-"), written]
+    return tuple(words)

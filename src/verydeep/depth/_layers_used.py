@@ -120,7 +120,9 @@ def _band(usages: Sequence[DepthUsage]) -> tuple[Array, Array]:
     """The 95 % interval of the mean score at every point of the curve."""
     draws = np.stack([np.resize(_scores(usage), (DRAWS, len(usage.greedy.error))) for usage in usages], 1)
     chosen = np.take_along_axis(draws, _drawn(usages)[:, :, None], 1).mean(1)
-    low, high = np.percentile(chosen, (2.5, 97.5), axis=0)
+    low, high = np.percentile(
+        np.minimum(chosen, 1.0), (2.5, 97.5), axis=0
+    )  # rises of single draws may exceed the error
     return low, high
 
 

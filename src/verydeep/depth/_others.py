@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from typing import Any
@@ -13,11 +14,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from verydeep.data import Batches, Dataset, Split
 from verydeep.depth._answer import OtherModel
+from verydeep.depth._rule import bootstrap_means
 
 Array = NDArray[np.float64]
 _MOST_VALUES = 4_000_000  # numbers in the training table, above which other models take some of the rows
 _FEWEST_ROWS = 200  # if no more rows than these fit, a comparison would say nothing
-_DRAWS = 1000
+_Z = 1.959964  # standard deviations on both sides of the mean that hold 95 % of a normal distribution
 _WORTH_THREADS = 5000  # rows, below which threads mostly wait for each other
 
 
@@ -112,9 +114,20 @@ def _contributions(dataset: Dataset, predictions: Array, truth: Array) -> Array:
 
 
 def score_with_interval(contributions: Array) -> tuple[float, float, float]:
-    """The mean over samples, and its 95 % interval over 1,000 draws of samples."""
-    from verydeep.depth._rule import bootstrap_means
+    """The mean over samples, and its 95 % interval.
 
-    draws = bootstrap_means([contributions[:, None]], draws=_DRAWS)[:, 0]
-    low, high = np.percentile(draws, (2.5, 97.5))
-    return float(contributions.mean()), float(low), float(high)
+    The interval of an accuracy is Wilson's, which is right for few errors, too; otherwise it is the range of the mean
+    over 1,000 draws of samples.
+    """
+    mean, samples = float(contributions.mean()), len(contributions)
+    if np.isin(contributions, (0.0, 1.0)).all():
+        low, high = _wilson(mean, samples)
+    else:
+        low, high = np.percentile(bootstrap_means([contributions[:, None]])[:, 0], (2.5, 97.5))
+    return mean, float(low), float(high)
+
+
+def _wilson(share: float, samples: int) -> tuple[float, float]:
+    middle = (share + _Z**2 / (2 * samples)) / (1 + _Z**2 / samples)
+    half = _Z * math.sqrt(share * (1 - share) / samples + (_Z / (2 * samples)) ** 2) / (1 + _Z**2 / samples)
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -74,6 +74,8 @@ def _point(
 def _settings(finalist: Finalist, held_out: HeldOut) -> tuple[str, ...]:
     """The settings that were searched, the default ones included."""
     config = held_out.problem.config(finalist.candidate, 1, 1)
-    names = held_out.problem.space(finalist.candidate, config)
+    names = list(held_out.problem.space(finalist.candidate, config))
+    if held_out.problem.network == "conv":
+        names.append("model.depth")  # the number of hidden layers, not of layers per stage
     flat = dotted(to_dict(config)) | finalist.settings
     return tuple(f"{name}={flat[name]}" for name in names)

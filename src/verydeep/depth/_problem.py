@@ -180,7 +180,7 @@ class Problem:
         rate, decay = config.optim.lr, config.optim.weight_decay
         fastest = _FASTEST[min(candidate.depth, 1)]
         space: Space = {
-            "optim.lr": Range(_digits(rate / 5), _digits(max(rate, min(rate * fastest, 1.0))), log=True),
+            "optim.lr": Range(_digits(rate / 15), _digits(max(rate, min(rate * fastest, 1.0))), log=True),
             "optim.weight_decay": Range(_digits(decay / 20), _digits(decay * 5), log=True),
         }
         if candidate.depth == 0:

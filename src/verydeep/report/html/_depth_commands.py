@@ -45,7 +45,7 @@ def hand_commands(answer: DepthAnswer) -> list[PageCommand]:
     found = []
     if deep is not None and deep.depth >= 2:
         folder = "runs/deep"
-        first = f"{folder}/seed-{answer.plan.seed}" if answer.plan.seeds > 1 else folder
+        first = f"{folder}/seed-{_first_seed(answer)}" if answer.plan.seeds > 1 else folder
         found += [
             PageCommand("Train the deep network.", _train(answer, deep, folder)),
             PageCommand("Close its layers in turn, to see which it uses.", _line("analyze", first)),
@@ -83,8 +83,13 @@ def _train(answer: DepthAnswer, point: DepthPoint, folder: str) -> str:
     words += ["--batch-size", str(plan.batch_size)] if plan.batch_size else []
     words += ["--folds", str(plan.folds)] if plan.folds > 1 else []
     words += ["--seeds", str(plan.seeds)] if plan.seeds > 1 else []
-    words += ["--seed", str(plan.seed)] if plan.seed else []
+    words += ["--seed", str(_first_seed(answer))] if plan.seed else []
+    words += ["--schedule", "one-cycle", "--warmup", "0.1", "--metric", "loss", "--evaluate-test", "end"]
     return _line(*words, "--folder", folder)
+
+
+def _first_seed(answer: DepthAnswer) -> int:
+    return next((point.seeds[0] for point in answer.points if point.seeds), answer.plan.seed)
 
 
 def _inside(answer: DepthAnswer, path: str) -> str:
