@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
-    from verydeep.paper._demo import demo_configs as demo_configs, demo_data as demo_data, verdict as verdict
     from verydeep.paper._recipes import Recipe as Recipe, read_recipe
     from verydeep.paper._results_page import (
         page_path as page_path,
