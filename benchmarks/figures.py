@@ -35,14 +35,14 @@ PARTS = ("gates.npz", "routing.npz", "lesions.npz", "usage.npz", "flow-1.npz")
 
 def analyse(run: Path) -> Findings:
     if not all((run / "analysis" / name).exists() for name in PARTS):
-        assert verydeep(["analyze", str(run)]) == 0
+        assert verydeep(["analyze", str(run), "--split", "train"]) == 0
     return load_findings(run / "analysis")
 
 
 def without_idle_layers(run: Path) -> dict[str, Any]:
     pruned = run.with_name(f"{run.name}-pruned")
     if not pruned.exists():
-        assert verydeep(["prune", str(run), "--tolerance", "0.1%", "--folder", str(pruned)]) == 0
+        assert verydeep(["prune", str(run), "--tolerance", "0.1%", "--split", "train", "--folder", str(pruned)]) == 0
     report = load_findings(run / "analysis").prune
     assert report is not None
     return asdict(report)

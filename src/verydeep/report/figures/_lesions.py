@@ -44,7 +44,7 @@ def least_extent(metric: Metric, level: float, noise: Array | None) -> float:
         noise: Standard errors of differences to it, if they are known.
     """
     known = np.zeros(1) if noise is None else noise[np.isfinite(noise)]
-    typical = float(np.median(known)) if known.size else 0.0
+    typical = float(np.sqrt(np.mean(known**2))) if known.size else 0.0
     return max(0.01 if metric == "error" else 0.05 * abs(level), 20 * typical)
 
 
