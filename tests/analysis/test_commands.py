@@ -94,7 +94,7 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
         assert words in printed.out
     found = load_findings(run.path / "analysis")
     assert found.gates is not None
-    assert (found.gates.sample, found.gates.samples) == (3, 1294)
+    assert (found.gates.sample, found.gates.samples) == (3, 144)
     assert found.routing is not None
     assert found.routing.classes == tuple("0123456789")
     assert found.lesions is not None

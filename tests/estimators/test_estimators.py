@@ -444,11 +444,14 @@ def test_a_fitted_estimator_knows_how_many_layers_it_uses() -> None:
     model.fit(*IRIS)
     assert "layers_needed_" not in vars(model)  # fit does not wait for it
     assert 0 <= model.layers_needed_ <= 5
+    assert model._measured is not None
     train, held_out = model._measured
+    assert held_out is not None
     assert len(held_out) == 22
     usage = analysis.depth_usage(analysis.greedy_lesions(model.network_, held_out, train=train))
     assert model.layers_needed_ == len(usage.kept)
     none = HighwayClassifier(depth=6, width=8, epochs=20, lr=0.1, random_state=0, validation_fraction=0).fit(*IRIS)
+    assert none._measured is not None
     assert none._measured[1] is None
     assert 0 <= none.layers_needed_ <= 5
     assert HighwayClassifier(depth=1, width=8, epochs=2, random_state=0).fit(*IRIS).layers_needed_ == 0
