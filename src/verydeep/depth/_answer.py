@@ -279,9 +279,7 @@ class DepthAnswer:
         parts = [f"{self._enough()}{self._interval_text()}{self._test_text()}"]
         if deeper := self._deeper_text():
             parts.append(deeper)
-        parts += [
-            f"{other.name} has {score(self.measure, other.score)}" for other in self.others if other.score is not None
-        ]
+        parts += [self._other_text(other) for other in self.others if other.score is not None]
         return "; ".join(parts) + "."
 
     @property
@@ -404,6 +402,10 @@ class DepthAnswer:
         if network is None or network.test_score is None:
             return ""
         return f": {named_score(self.measure, network.test_score)} on test data"
+
+    def _other_text(self, other: OtherModel) -> str:
+        some = f" (fitted to {other.rows:,} of {other.all_rows:,} rows)" if other.rows < other.all_rows else ""
+        return f"{other.name} has {score(self.measure, other.score or 0.0)}{some}"
 
     def _deeper_text(self) -> str:
         deeper = [each for each in self.points if self.depth is not None and each.depth > self.depth]

@@ -24,6 +24,9 @@ from verydeep.depth._stored_plan import Planned
 from verydeep.studies import Study, TrainingRecord, open_study, run_study, start_study
 from verydeep.training import Interrupted, Run, interruptible
 
+_OTHERS = 0.04  # the share of the time for each of the other models
+_MINUTES_FOR_OTHERS = 10.0  # the time that they are a share of if epochs were asked for
+
 
 class DepthInterrupted(Exception):  # noqa: N818 - not an error
     """Someone asked to stop, with Ctrl-C or SIGTERM; the same call continues.
@@ -203,7 +206,8 @@ class _Measurement:
 
     def _others(self) -> tuple[OtherModel, ...]:
         self.progress.phase("fitting other models for comparison")
-        return other_models(self._first_dataset(), self.plan.seed)
+        minutes = self.plan.minutes or _MINUTES_FOR_OTHERS
+        return other_models(self._first_dataset(), self.plan.seed, seconds=_OTHERS * 60 * minutes)
 
     def _first_dataset(self) -> Dataset:
         return self.held_out.dataset(self.held_out.seeds[0])

@@ -17,27 +17,29 @@ from verydeep.depth._answer import OtherModel
 from verydeep.depth._rule import bootstrap_means
 
 Array = NDArray[np.float64]
-_MOST_VALUES = 4_000_000  # numbers in the training table, above which other models take some of the rows
+_SECONDS = 1.2e-6  # that gradient boosting takes for a number in the training table and a class
+_FASTER = 50  # times: how much faster a linear model is
 _FEWEST_ROWS = 200  # if no more rows than these fit, a comparison would say nothing
 _Z = 1.959964  # standard deviations on both sides of the mean that hold 95 % of a normal distribution
 _WORTH_THREADS = 5000  # rows, below which threads mostly wait for each other
 
 
-def other_models(dataset: Dataset, seed: int) -> tuple[OtherModel, ...]:
+def other_models(dataset: Dataset, seed: int, seconds: float) -> tuple[OtherModel, ...]:
     """Fit a linear model and gradient boosting from scikit-learn, and test them once.
 
     Args:
         dataset: The data, with the same training samples that the recommended network has.
         seed: The seed of gradient boosting, and of the choice of rows if there are too many.
+        seconds: About how long each may take on a large table; some of its rows are used if that is too little.
     """
-    return tuple(
-        _compare(name, model, dataset, seed)
-        for name, model in (("a linear model", _linear(dataset)), ("gradient boosting", _boosting(dataset, seed)))
+    return (
+        _compare("a linear model", _linear(dataset), dataset, seed, seconds * _FASTER),
+        _compare("gradient boosting", _boosting(dataset, seed), dataset, seed, seconds),
     )
 
 
-def _compare(name: str, model: Any, dataset: Dataset, seed: int) -> OtherModel:  # noqa: ANN401
-    rows, every = _affordable_rows(dataset), len(dataset.train)
+def _compare(name: str, model: Any, dataset: Dataset, seed: int, seconds: float) -> OtherModel:  # noqa: ANN401
+    rows, every = _affordable_rows(dataset, seconds), len(dataset.train)
     if rows < min(every, _FEWEST_ROWS):
         return OtherModel(name, None, all_rows=every, note="left out: the samples are too large for it")
     x, y = _table(dataset.train, rows, seed)
@@ -86,9 +88,9 @@ def _boosting(dataset: Dataset, seed: int) -> Any:  # noqa: ANN401
     return MultiOutputClassifier(model) if dataset.task.kind == "multilabel" else model
 
 
-def _affordable_rows(dataset: Dataset) -> int:
-    features, outputs = dataset.train.x[0].numel(), 1 if dataset.task.kind == "regression" else dataset.task.outputs
-    return min(len(dataset.train), max(1, _MOST_VALUES // (features * max(1, outputs // 2))))
+def _affordable_rows(dataset: Dataset, seconds: float) -> int:
+    features, outputs = dataset.train.x[0].numel(), dataset.task.outputs
+    return min(len(dataset.train), max(1, int(seconds / (_SECONDS * features * outputs))))
 
 
 def _table(split: Split, rows: int, seed: int) -> tuple[Array, Array]:

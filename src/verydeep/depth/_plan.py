@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _TRAINING = 0.75  # the share of the budget for the first depths; the rest is for depths around the answer
 _FEWEST_EPOCHS = 3
-_LEAST_SHARE = 0.3  # of the epochs that the data needs, below which depths are left out instead
+_LEAST_SHARE = 0.2  # of the epochs that the data needs, below which depths are left out instead
 
 
 @dataclass(frozen=True)
