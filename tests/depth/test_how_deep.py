@@ -203,7 +203,7 @@ def test_the_answer_is_a_sentence_for_every_outcome(answer: DepthAnswer) -> None
     assert "gradient boosting has 97.90%" in answer.sentence
     assert replace(answer, depth=0).sentence.startswith("A linear model is enough")
     assert replace(answer, depth=1).sentence.startswith("1 layer is enough")
-    assert replace(answer, depth=2, kind="plain").sentence.startswith("2 layers are enough (a plain network)")
+    assert replace(answer, depth=2, kind="plain").sentence.startswith("2 layers of a plain network are enough")
     assert replace(answer, unit="layers per stage").sentence.startswith("2 layers per stage are enough")
     assert "interval" not in replace(answer, interval=None).sentence
     assert replace(answer, depth=None).sentence.startswith("No network learned anything")

@@ -388,8 +388,8 @@ class DepthAnswer:
     def _enough(self) -> str:
         if self.depth == 0:
             return "A linear model is enough"
-        which = " (a plain network)" if self.kind == "plain" else ""
-        return f"{self._layers(self.depth or 0)} {'is' if self.depth == 1 else 'are'} enough{which}"
+        which = " of a plain network" if self.kind == "plain" else ""
+        return f"{self._layers(self.depth or 0)}{which} {'is' if self.depth == 1 else 'are'} enough"
 
     def _interval_text(self) -> str:
         if self.interval is None:
