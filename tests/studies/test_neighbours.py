@@ -63,7 +63,7 @@ def test_a_run_that_another_worker_fetches_meanwhile_is_kept(tmp_path: Path) -> 
 def test_a_teacher_that_is_trained_again_is_progress_of_its_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    longer = replace(CONFIG, epochs=6)
+    longer = replace(CONFIG, epochs=6, checkpoint_every=0.0)  # a checkpoint after every epoch
     study = start_study(tmp_path / "study", [replace(GROUPS[0], config=longer), GROUPS[1]])
     assert work(study, only=["teacher"])
     shutil.rmtree(study.run_path("teacher"))  # as if it were on another machine

@@ -77,7 +77,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         ("schedule = {warmup = 1.0}", "schedule.warmup must be at least 0 and less than 1"),
         ("schedule = {factor = 1.5}", "schedule.factor must be more than 0 and at most 1"),
         ("model = {name = 'highway-mpl'}\ndata = {source = 'digits'}", "did you mean 'highway-mlp'?"),
-        ("model = {depth = 1}\ndata = {source = 'digits'}", "depth must be at least 2"),
+        ("model = {depth = -1}\ndata = {source = 'digits'}", "must be at least 0; got -1"),
         ("device = 'abacus'\ndata = {source = 'digits'}", "there is no device 'abacus'"),
         ("epochs = ", "{file} is not TOML"),
         ("data = {source = 'nowhere.csv'}", "nowhere.csv"),
