@@ -10,6 +10,7 @@ import pytest
 from verydeep.cli.commands._depth import DepthOptions
 from verydeep.depth import DepthAnswer, DepthPlan
 from verydeep.depth._how_deep import _MOST
+from verydeep.depth._plan import _LEAST_SHARE
 from verydeep.depth._problem import _WIDTHS, FOLDS
 from verydeep.depth._rule import DRAWS
 
@@ -34,6 +35,7 @@ def test_the_guide_states_the_numbers_of_the_code() -> None:
     assert len(_WIDTHS["conv"]) == 1
     assert f"{_MOST['mlp']} layers by default, or {_MOST['conv']} per stage" in TEXT
     assert f"{DRAWS:,} bootstrap draws" in TEXT
+    assert f"down to {_LEAST_SHARE:.0%}".replace("%", " %") in TEXT
     assert FOLDS == 5
     assert "another fifth" in TEXT
 
