@@ -6,7 +6,7 @@ BIN := .venv/bin
 .PHONY: demo test test-fast lint format bench results clean help
 
 help:
-	@echo "make demo       install, then train a plain and a highway network of 50 layers side by side (minutes)"
+	@echo "make demo       install, then find out how deep a network must be for MNIST (three minutes)"
 	@echo "make test       install with the test tools, then run every test (a quarter of an hour)"
 	@echo "make test-fast  the same, without the slow tests (a minute and a half)"
 	@echo "make lint       run ruff, ruff format and mypy --strict"

@@ -1,4 +1,4 @@
-"""The paper's experiments: the demo, Figure 1 and Tables 1 to 3, each with its own trainings and pages.
+"""The paper's experiments: Figure 1 and Tables 1 to 3, each with its own trainings and pages.
 
 Experiments are studies. They take folders for runs and results, train whatever the results lack (`Fig1.train`,
 `Tables.train`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
