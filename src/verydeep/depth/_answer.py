@@ -348,8 +348,11 @@ class DepthAnswer:
         Args:
             path: The file to write.
         """
-        values = {"format": _FORMAT} | to_dict(self) | {"sentence": self.sentence}
-        write_atomic(Path(path), json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_atomic(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"format": _FORMAT} | to_dict(self) | {"sentence": self.sentence}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DepthAnswer:
@@ -360,11 +363,19 @@ class DepthAnswer:
         """
         file = Path(path)
         file = file / "depth.json" if file.is_dir() else file
-        values = read_json(file)
-        if values.pop("format", None) != _FORMAT:
-            raise UserError(f"{file} is not an answer of this version; was it written by another version?")
-        values.pop("sentence", None)
-        return from_dict(cls, values, str(file))
+        return cls.from_dict(read_json(file), str(file))
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: str) -> DepthAnswer:
+        """Build an answer from plain values.
+
+        Args:
+            values: What `to_dict` returned.
+            where: What error messages call the source of the values.
+        """
+        if values.get("format") != _FORMAT:
+            raise UserError(f"{where} is not an answer of this version; was it written by another version?")
+        return from_dict(cls, {key: each for key, each in values.items() if key not in ("format", "sentence")}, where)
 
     def __repr__(self) -> str:
         return f"<DepthAnswer for {self.name}: {self.sentence}>"
