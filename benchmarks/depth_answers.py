@@ -6,8 +6,8 @@
     python benchmarks/depth_answers.py --page                only write the table again
 
 Runs `verydeep.depth.how_deep` with no option but the target. Each answer is written to
-results/depth/NAME-seed-N.json with the machine and the load, its page to NAME-seed-N.html, and a table of all answers to
-answers.md in the same folder. A command that was interrupted continues when it is repeated. The noisy table is made: the
+results/depth/NAME-seed-N.json with the machine and the load, its page to NAME-seed-N.html, and a table of all to
+answers.md in the same folder. A command that was interrupted continues when repeated. The noisy table is made: the
 class depends on products of its first four features, a fifth of the labels are wrong, and six features mean nothing.
 """
 
