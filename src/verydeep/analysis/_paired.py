@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from verydeep.analysis._activity_results import Array
+from verydeep.objectives import draw_samples
 
 _DRAWS, _FEWEST = 1000, 200
 _MOST_WEIGHTS = 50_000_000  # weights of samples in all draws, before fewer draws are made
-_CHUNK = 4_000_000  # weights at a time
 _ROUNDING = 1e-7  # errors are counts, but their quotients are rounded
 
 
@@ -62,13 +62,9 @@ def bootstrap_means(differences: NDArray[np.floating]) -> NDArray[np.float32]:
     finite = np.isfinite(differences).all(0)
     values = np.where(finite, differences, 0).astype(np.float32)
     draws = min(_DRAWS, max(_FEWEST, _MOST_WEIGHTS // samples))
-    random, step = np.random.default_rng(0), max(1, _CHUNK // samples)
     means = np.empty((draws, columns), np.float32)
-    for first in range(0, draws, step):
-        rows = min(step, draws - first)
-        drawn = random.integers(0, samples, (rows, samples)) + samples * np.arange(rows)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=rows * samples).reshape(rows, samples)
-        means[first : first + rows] = weights.astype(np.float32) @ values / samples
+    for rows, counts in draw_samples(samples, draws, np.random.default_rng(0)):
+        means[rows] = counts.astype(np.float32) @ values / samples
     means[:, ~finite] = np.inf
     return means
 

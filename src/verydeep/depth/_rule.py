@@ -6,18 +6,19 @@ what is easy or hard about a sample, or about a seed's part of the data, cancels
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from verydeep.objectives import draw_samples
 
 Array = NDArray[np.float64]
 
 DRAWS = 1000
 FEWEST_SEEDS = 3  # below which an interval would mean nothing
 _MOST_BLOCKS = 20_000  # samples are drawn in random blocks if there are more
-_CHUNK = 4_000_000  # weights at a time
 
 
 @dataclass(frozen=True)
@@ -96,25 +97,16 @@ def bootstrap_means(values: Sequence[Array], shared: bool = False, draws: int = 
     total = np.zeros((draws, values[0].shape[1]))
     if shared:
         blocks = _blocks(np.concatenate(list(values), 1), random)
-        for rows, weights in _draw_samples(draws, len(blocks), random):
-            means = (weights @ blocks / len(blocks)).reshape(len(rows), seeds, -1)
+        for rows, counts in draw_samples(len(blocks), draws, random):
+            means = (counts.astype(np.float64) @ blocks / len(blocks)).reshape(len(counts), seeds, -1)
             total[rows] = np.take_along_axis(means, drawn[rows][:, :, None], 1).mean(1)
         return total
     for number, each in enumerate(values):
         places = np.flatnonzero((drawn == number).ravel()) // seeds  # the draws that this seed is in, perhaps twice
         blocks = _blocks(each, random)
-        for rows, weights in _draw_samples(len(places), len(blocks), random):
-            np.add.at(total, places[rows], weights @ blocks / (seeds * len(blocks)))
+        for rows, counts in draw_samples(len(blocks), len(places), random):
+            np.add.at(total, places[rows], counts.astype(np.float64) @ blocks / (seeds * len(blocks)))
     return total
-
-
-def _draw_samples(draws: int, samples: int, random: np.random.Generator) -> Iterator[tuple[NDArray[np.int64], Array]]:
-    """How often each sample is in each draw, in chunks: the numbers of the draws, and `(draw, sample)`."""
-    step = max(1, _CHUNK // samples)
-    for first in range(0, draws, step):
-        rows = np.arange(first, min(first + step, draws))
-        drawn = random.integers(0, samples, (len(rows), samples)) + samples * np.arange(len(rows))[:, None]
-        yield rows, np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
 
 
 def _blocks(values: Array, random: np.random.Generator) -> Array:

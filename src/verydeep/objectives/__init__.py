@@ -6,6 +6,7 @@ and analysis all measure through an objective, and whole splits through `evaluat
 """
 
 from verydeep.objectives._classification import Classification
+from verydeep.objectives._draws import draw_samples as draw_samples
 from verydeep.objectives._evaluate import Totals, evaluate_batches
 from verydeep.objectives._make import objective_for
 from verydeep.objectives._metric import (

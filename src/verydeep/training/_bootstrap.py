@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from verydeep.objectives import draw_samples
+
 Array = NDArray[np.float64]
 Draws = dict[str, Array]  # by metric, (draw,) or (draw, column)
 
 _DRAWS, _FEWEST = 1000, 100
-_CHUNK = 4_000_000  # weights at a time
 _MOST = 20_000_000  # weights in all, before fewer draws are made
 _MOST_RANKED = 10_000_000  # likewise of the metrics that depend on the order of samples, times their columns
 _MOST_SAMPLES = 500_000  # with more, the interval is narrower than anybody reads
@@ -48,11 +49,8 @@ def _count(affordable: int) -> int:
 
 def _weights(samples: int, draws: int) -> Iterator[Array]:
     """How often each sample is drawn, in chunks `(draw, sample)`; always the same."""
-    random, step = np.random.default_rng(0), max(1, _CHUNK // samples)
-    for first in range(0, draws, step):
-        rows = min(step, draws - first)
-        drawn = random.integers(0, samples, (rows, samples)) + samples * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * samples).reshape(rows, samples).astype(np.float64)
+    for _rows, counts in draw_samples(samples, draws, np.random.default_rng(0)):
+        yield counts.astype(np.float64)
 
 
 def _concatenate(parts: Iterator[Draws]) -> Draws:
