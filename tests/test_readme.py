@@ -36,7 +36,7 @@ def test_the_examples_of_the_readme_run_in_an_empty_folder(tmp_path: Path) -> No
     for example in examples:
         subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
     for words in own_data:
-        short = ["--most", "2", "--total-epochs", "600"] if words[0] == "depth" else []  # instead of ten minutes
+        short = ["--most", "2", "--total-epochs", "900"] if words[0] == "depth" else []  # instead of ten minutes
         subprocess.run([sys.executable, "-m", "verydeep", *words, *short], check=True, cwd=tmp_path)
     assert json.loads((tmp_path / "runs" / "depth-wine" / "depth.json").read_text())["network"]["test_score"] > 0.9
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 179

@@ -169,7 +169,7 @@ def test_bad_requests_take_one_line(
     x, y = corners()
     np.savez("corners.npz", x=x, y=y)
     np.savez("one.npz", x=x, y=np.zeros(len(x), int))
-    np.savez("few.npz", x=x[:8], y=y[:8])
+    np.savez("few.npz", x=x[:30], y=y[:30])
     cases = {
         ("corners.npz", "--total-epochs", "5"): "--total-epochs = 5 is too little for three seeds at three depths",
         ("corners.npz", "--minutes", "0"): "minutes must be more than 0",
@@ -178,7 +178,7 @@ def test_bad_requests_take_one_line(
         ("corners.npz", "--network", "conv"): "a convolutional network needs images",
         ("corners.npz", "--folds", "3"): "divides the data into parts itself",
         ("one.npz",): "class",
-        ("few.npz",): "at least 10 are needed",
+        ("few.npz",): "at least 30 are needed",
         ("none.csv",): "no such file",
         ("highway50-mnist",): "is a configuration",
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,29 +132,30 @@ def test_a_budget_that_is_too_small_says_how_much_is_needed(digits: Problem, tmp
     assert not (tmp_path / "timed").exists()
 
 
-def test_a_validation_split_of_ones_own_is_shared_by_all_seeds(tmp_path: Path) -> None:
+def test_what_is_held_out_serves_neither_training_nor_early_stopping(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    x, y = random.normal(size=(90, 3)), random.integers(0, 2, 90)
-    np.savez(
-        tmp_path / "parts.npz",
-        x_train=x[:60],
-        y_train=y[:60],
-        x_valid=x[60:75],
-        y_valid=y[60:75],
-        x_test=x[75:],
-        y_test=y[75:],
-    )
-    problem = Problem(DataConfig(str(tmp_path / "parts.npz")), None, None)
-    assert problem.shared
-    assert problem.data.folds is None
-    assert problem.dataset.valid is not None
-    assert len(problem.dataset.valid) == 15
-    assert Problem(DataConfig("digits", validation=0.2), None, None).shared
+    x, y = random.normal(size=(100, 1)), random.integers(0, 2, 100)
+    np.savez(tmp_path / "all.npz", x=x, y=y)
+    own: dict[str, Any] = {
+        "x_train": x[:60],
+        "x_valid": x[60:75],
+        "x_test": x[75:],
+        "y_train": y[:60],
+        "y_valid": y[60:75],
+        "y_test": y[75:],
+    }
+    np.savez(tmp_path / "parts.npz", **own)
+    for name, sizes in {"all.npz": (54, 10, 16, 20), "parts.npz": (48, 15, 12, 25)}.items():
+        dataset = Problem(DataConfig(str(tmp_path / name)), None, None).dataset
+        splits = (dataset.train, dataset.valid, dataset.held_out, dataset.test)
+        assert tuple(len(split) for split in splits if split is not None) == sizes
+        values = [float(value) for split in splits if split is not None for value in split.x]
+        assert len(set(values)) == 100
 
 
 def test_data_from_which_nothing_can_be_learned_is_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "few.npz", x=np.random.default_rng(0).normal(size=(9, 2)), y=np.arange(9) % 2)
-    with pytest.raises(UserError, match="has only 7 training samples; at least 10 are needed"):
+    np.savez(tmp_path / "few.npz", x=np.random.default_rng(0).normal(size=(35, 2)), y=np.arange(35) % 2)
+    with pytest.raises(UserError, match="has only 28 training samples; at least 30 are needed"):
         Problem(DataConfig(str(tmp_path / "few.npz")), None, None)
     np.savez(tmp_path / "constant.npz", x=np.ones((60, 2)), y=np.arange(60) % 2)
     with pytest.raises(UserError, match="all features are constant"):

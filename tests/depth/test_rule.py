@@ -94,25 +94,15 @@ def test_standard_errors_are_those_of_the_paired_differences(values: np.ndarray)
             assert errors[i, j] == pytest.approx(np.sqrt(max(over_samples, over_seeds)), abs=1e-6)
 
 
-@given(arrays(np.float64, (3, 8, 2), elements=st.floats(0, 10, width=16)))
-def test_shared_samples_do_not_average_out_over_seeds(values: np.ndarray) -> None:
-    same = [values[0]] * 3
-    difference = values[0, :, 0] - values[0, :, 1]
-    expected = np.sqrt(difference.var(ddof=1) / 8)
-    assert paired_errors(same, shared=True)[0, 1] == pytest.approx(expected, abs=1e-6)
-    assert paired_errors(same)[0, 1] == pytest.approx(expected / np.sqrt(3), abs=1e-6)
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_draws_have_the_mean_and_the_spread_of_seeds_and_samples(shared: bool) -> None:
+def test_draws_have_the_mean_and_the_spread_of_seeds_and_samples() -> None:
     random = np.random.default_rng(0)
     values = [random.normal(number, 1.0, (400, 1)) for number in range(3)]
-    draws = bootstrap_means(values, shared)
+    draws = bootstrap_means(values)
     assert draws.shape == (1000, 1)
     assert draws.mean() == pytest.approx(1.0, abs=0.1)
-    spread = np.sqrt(np.var([0, 1, 2]) / 3 + (1 / 400 if shared else 1 / 1200))
+    spread = np.sqrt(np.var([0, 1, 2]) / 3 + 1 / 1200)
     assert draws.std() == pytest.approx(spread, rel=0.15)
-    assert (bootstrap_means(values, shared) == draws).all()
+    assert (bootstrap_means(values) == draws).all()
 
 
 def test_very_many_samples_are_drawn_in_blocks() -> None:

@@ -32,7 +32,8 @@ class DataConfig:
             the data has a validation split or fewer than 20 training samples. Otherwise none by default.
         folds: Divide the training samples into this number of equal parts for cross-validation: one part is the
             validation split, and the others are trained on. Over all folds, each sample is held out once, except for
-            the only sample of a class, which is always trained on.
+            the only sample of a class, which is always trained on. With a validation split besides, the part is left
+            out of both, so that what was trained and selected can be measured on it: `Dataset.held_out`.
         fold: The number of the part that is held out, from 0 to `folds - 1`. Several seeds choose it themselves: each
             holds out the part `seed % folds`.
         test_path: A file or folder with the test split.
@@ -114,9 +115,6 @@ class DataConfig:
             if self.fold != 0:
                 raise UserError(f"data.fold = {self.fold} needs data.folds, the number of parts, such as 5")
             return
-        for other in ("validation", "valid_path"):
-            if getattr(self, other) is not None:
-                raise UserError(f"give data.folds or data.{other}, not both")
         if self.folds < 2:
             raise UserError(f"data.folds must be 2 or more, got {self.folds}")
         if not 0 <= self.fold < self.folds:

@@ -70,6 +70,8 @@ class Dataset:
         classes: The class names; class number i is `classes[i]`. Empty unless the task is classification.
         preparation: How the raw values were prepared, to be applied to new ones; None for raw data.
         task: What is predicted; by default, one of the classes.
+        held_out: The samples of a fold that are neither trained on nor used for validation; None without folds, or if
+            the fold is the validation split.
 
     Example:
         >>> import torch
@@ -86,6 +88,7 @@ class Dataset:
     classes: tuple[str, ...]
     preparation: ArrayPreparation | TablePreparation | None = None
     task: Task = None  # type: ignore[assignment]  # filled in below
+    held_out: Split | None = None
 
     def __post_init__(self) -> None:
         if self.task is None:

@@ -153,7 +153,8 @@ def _dataset(
     config: DataConfig, ready: dict[str, Split], task: Task, preparation: ArrayPreparation | TablePreparation
 ) -> Dataset:
     classes = task.names if task.kind == "classification" else ()
-    return Dataset(_name(config), ready["train"], ready.get("valid"), ready["test"], classes, preparation, task)
+    valid, held_out = ready.get("valid"), ready.get("held_out")
+    return Dataset(_name(config), ready["train"], valid, ready["test"], classes, preparation, task, held_out)
 
 
 def _array_split(x: Tensor, y: Tensor, preparation: ArrayPreparation, where: str, lazily: bool, task: Task) -> Split:

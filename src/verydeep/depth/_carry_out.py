@@ -151,7 +151,7 @@ class _Measurement:
         problem, held_out, choice = self.problem, self.held_out, self.choice
         chosen, top = self.best[choice.chosen].candidate, self.best[choice.best].candidate
         dataset = problem.dataset
-        assert dataset.valid is not None
+        assert dataset.held_out is not None
         answer = DepthAnswer(
             name=dataset.name,
             depth=chosen.depth if self.learned else None,
@@ -169,7 +169,7 @@ class _Measurement:
             unit=problem.unit,
             guess_loss=_mean([each.loss for each in held_out.guesses]),
             guess_score=_mean([each.score for each in held_out.guesses]),
-            rows=(len(dataset.train), len(dataset.valid), len(dataset.test)),
+            rows=(len(dataset.train), len(dataset.held_out), len(dataset.test)),
             features=dataset.train.x[0].numel(),
             plan=self.plan,
             seconds=time.monotonic() - began,

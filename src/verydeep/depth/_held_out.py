@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -12,7 +14,7 @@ from torch import Tensor
 
 from verydeep.data import Batches, Dataset, Split, load_dataset
 from verydeep.depth._phases import Finalist
-from verydeep.depth._problem import Problem
+from verydeep.depth._problem import Candidate, Problem
 from verydeep.depth._rule import Choice, choose_depth
 from verydeep.errors import UserError
 from verydeep.objectives import Objective, evaluate_batches
@@ -115,14 +117,14 @@ class HeldOut:
             if not new and seed in self._guesses:
                 continue
             dataset = self.dataset(seed)
-            assert dataset.valid is not None
+            assert dataset.held_out is not None
             objective = make_objective(self.problem.defaults, dataset)
             guess = blind_outputs(dataset)
-            blind = measure(lambda x, guess=guess: guess.expand(len(x), -1), dataset.valid, objective)
+            blind = measure(lambda x, guess=guess: guess.expand(len(x), -1), dataset.held_out, objective)
             self._guesses[seed] = blind
             for finalist in new:
                 run = self.run(finalist, seed)
-                found = blind if run is None else measure(run.model.eval(), dataset.valid, objective)
+                found = blind if run is None else measure(run.model.eval(), dataset.held_out, objective)
                 self._measured[finalist.group, seed] = found
 
     def of(self, finalist: Finalist) -> list[Measured]:
@@ -135,16 +137,20 @@ class HeldOut:
         return [self._guesses[seed] for seed in self.seeds]
 
     def best_settings(self, finalists: Sequence[Finalist]) -> list[Finalist]:
-        """One finalist for every kind and depth: the one with the lowest mean loss."""
-        best: dict[object, Finalist] = {}
+        """One finalist for every kind and depth: the one with the lowest mean validation loss over the seeds.
+
+        The samples that are held out have no part in this, nor in early stopping: a choice by them would favour
+        networks whose loss varies more.
+        """
+        groups: dict[str, list[float]] = {}
+        for record in self.study.records([each.group for each in finalists]):
+            groups.setdefault(record.group, []).append(math.inf if record.value is None else record.value)
+        best: dict[Candidate, Finalist] = {}
         for each in finalists:
             known = best.get(each.candidate)
-            if known is None or self._mean(each) < self._mean(known):
+            if known is None or fmean(groups[each.group]) < fmean(groups[known.group]):
                 best[each.candidate] = each
         return list(best.values())
-
-    def _mean(self, finalist: Finalist) -> float:
-        return float(np.mean([each.loss for each in self.of(finalist)]))
 
     def losses(self, finalists: Sequence[Finalist]) -> list[Array]:
         """For each seed, the loss of every sample with every network, `(sample, network)`."""
@@ -158,11 +164,11 @@ class HeldOut:
 
     def choose(self, finalists: Sequence[Finalist]) -> Choice:
         """Which of the networks is enough."""
-        return choose_depth([each.candidate.depth for each in finalists], self.losses(finalists), self.problem.shared)
+        return choose_depth([each.candidate.depth for each in finalists], self.losses(finalists))
 
     def has_learned(self, finalist: Finalist) -> bool:
         """Whether a network is clearly better than a blind guess."""
         pairs = zip(self.of(finalist), self.guesses, strict=True)
         losses = [np.stack([network.losses, guess.losses], 1) for network, guess in pairs]
-        compared = choose_depth([0, 1], losses, self.problem.shared)
+        compared = choose_depth([0, 1], losses)
         return compared.best == 0 and compared.excess[1] > _LEARNED * compared.error[1]

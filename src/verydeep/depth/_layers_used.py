@@ -34,13 +34,15 @@ def close_layers(run: Run, dataset: Dataset) -> tuple[DepthUsage, LesionStudy]:
         run: The run.
         dataset: The data as its seed sees it.
     """
-    assert dataset.valid is not None
+    assert dataset.held_out is not None
     model, objective = run.model, make_objective(run.config, dataset)
     train = some_samples(dataset.train, _TRAINING_SAMPLES)
-    valid = some_samples(dataset.valid, _HELD_OUT_SAMPLES)
+    held_out = some_samples(dataset.held_out, _HELD_OUT_SAMPLES)
     group = max(1, model.highway_depth // _MOST_STEPS)
-    greedy = greedy_lesions(model, valid, "valid", train=train, group=group, choosing=None, objective=objective)
-    return depth_usage(greedy), lesion_study(model, valid, "valid", objective=objective)
+    greedy = greedy_lesions(
+        model, held_out, "held-out data", train=train, group=group, choosing=None, objective=objective
+    )
+    return depth_usage(greedy), lesion_study(model, held_out, "held-out data", objective=objective)
 
 
 def layers_used(

@@ -149,7 +149,7 @@ def _plan(problem: Problem, level: _Level, depths: tuple[int, ...], most: int) -
         search_epochs=max(min(2, epochs), epochs // 2),
         finalists=level.finalists,
         seeds=level.seeds,
-        folds=0 if problem.shared else problem.data.folds or 0,
+        folds=problem.data.folds or 0,
         epochs=epochs,
         batch_size=problem.defaults.batch_size,
         widths=problem.widths,

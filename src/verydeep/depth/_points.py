@@ -32,7 +32,7 @@ def make_points(study: Study, best: Sequence[Finalist], choice: Choice, held_out
     scores = held_out.scores(best)
     ends = None
     if len(scores) >= FEWEST_SEEDS:
-        draws = bootstrap_means(scores, held_out.problem.shared)
+        draws = bootstrap_means(scores)
         ends = np.clip(np.percentile(draws, (2.5, 97.5), axis=0), _WORST, None)
     return tuple(_point(number, each, choice, held_out, records[each.group], ends) for number, each in enumerate(best))
 

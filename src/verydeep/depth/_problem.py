@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from verydeep.data import DataConfig, Dataset, load_dataset
+from verydeep.data import DataConfig, load_dataset
 from verydeep.errors import UserError
 from verydeep.models import conv_stages
 from verydeep.nn import suggest_gate_bias
@@ -22,7 +22,7 @@ Network = Literal["mlp", "conv"]
 FOLDS = 5
 _WIDTHS: dict[str, tuple[int, ...]] = {"mlp": (24, 48, 96), "conv": (16,)}
 _FASTEST = (50, 5)  # the highest learning rate over the default one: a linear model without hidden layers takes more
-_FEWEST_ROWS = 10  # training samples, below which parts would have one or two samples
+_FEWEST_ROWS = 30  # training samples, below which there would be too few for validation
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,15 @@ class Problem:
         data: The data, with the parts that are held out.
         dataset: The data as the first seed sees it.
         network: `mlp` or `conv`.
-        shared: Whether all seeds hold out the same validation samples, because the data came with them.
     """
 
     def __init__(
         self, data: DataConfig, root: str | Path | None, network: Network | None, settings: TrainConfig | None = None
     ) -> None:
         self.root, self.settings = root, settings or TrainConfig()
-        self.shared = data.valid_path is not None or bool(data.validation)
-        self.data = data if self.shared else replace(data, folds=FOLDS, validation=None)
-        self.dataset = self._load(self.data)
+        validated = data.valid_path is not None or bool(data.validation)
+        self.data = replace(data, folds=FOLDS, validation=data.validation if validated else "auto")
+        self.dataset = load_dataset(self.data, root)
         shape = tuple(self.dataset.train.x.shape[1:])
         is_image = len(shape) == 3
         own = not _is_known(data)
@@ -87,19 +86,10 @@ class Problem:
             raise UserError(f"{data.source}: a convolutional network needs images, not samples of shape {shape}")
         self._check_samples()
 
-    def _load(self, data: DataConfig) -> Dataset:
-        try:
-            return load_dataset(data, self.root)
-        except UserError as error:
-            if "already has a validation split" not in str(error):
-                raise
-        self.shared, self.data = True, replace(data, folds=None)
-        return load_dataset(self.data, self.root)
-
     def _check_samples(self) -> None:
         """Refuse data from which nothing can be learned; a single class or a constant target is noticed before."""
         dataset, source = self.dataset, self.data.source
-        rows = len(dataset.train) + (0 if dataset.valid is None else len(dataset.valid))
+        rows = sum(len(split) for split in (dataset.train, dataset.valid, dataset.held_out) if split is not None)
         if rows < _FEWEST_ROWS:
             few = f"{source}: has only {plural(rows, 'training sample')}"
             raise UserError(f"{few}; at least {_FEWEST_ROWS} are needed, of which parts are held out in turn")

@@ -40,21 +40,20 @@ class Choice:
     error: Array
 
 
-def choose_depth(depths: Sequence[int], losses: Sequence[Array], shared: bool = False) -> Choice:
+def choose_depth(depths: Sequence[int], losses: Sequence[Array]) -> Choice:
     """Find the smallest depth whose mean held-out loss is within one standard error of the best depth's.
 
     Args:
         depths: The depth of each network; several may have the same.
-        losses: For each seed, the loss of every held-out sample with every network, `(sample, network)`.
-        shared: Whether all seeds hold out the same samples, and not each another part.
+        losses: For each seed, the loss of every sample that it held out with every network, `(sample, network)`.
     """
     means = np.mean([each.mean(0) for each in losses], 0)
-    errors = paired_errors(losses, shared)
+    errors = paired_errors(losses)
     best = _best(means, depths)
     chosen = _smallest(means, errors, depths)
     interval = None
     if len(losses) >= FEWEST_SEEDS:
-        draws = bootstrap_means(losses, shared)
+        draws = bootstrap_means(losses)
         found = [depths[_smallest(draw, errors, depths)] for draw in draws]
         low, high = np.percentile(found, (2.5, 97.5), method="inverted_cdf")
         answer = depths[chosen]
@@ -62,19 +61,18 @@ def choose_depth(depths: Sequence[int], losses: Sequence[Array], shared: bool = 
     return Choice(chosen, best, interval, means - means[best], errors[:, best])
 
 
-def paired_errors(losses: Sequence[Array], shared: bool = False) -> Array:
+def paired_errors(losses: Sequence[Array]) -> Array:
     """The standard error of the difference between the mean losses of every two networks, `(network, network)`.
 
     Differences vary over samples and over seeds. With three seeds, the variation over seeds is known only roughly, and
     may come out far too small by chance; the variation over samples is a lower bound.
 
     Args:
-        losses: For each seed, `(sample, network)`.
-        shared: Whether all seeds hold out the same samples.
+        losses: For each seed, which has samples of its own, `(sample, network)`.
     """
     seeds = len(losses)
     by_seed = np.stack([each.mean(0) for each in losses])  # (seed, network)
-    over_samples = _variance_of_mean(np.mean(losses, 0)) if shared else _of_parts(losses)
+    over_samples: Array = np.sum([_variance_of_mean(each) for each in losses], 0) / seeds**2
     if seeds < 2:
         return np.sqrt(over_samples)
     differences = by_seed[:, :, None] - by_seed[:, None, :]
@@ -83,24 +81,16 @@ def paired_errors(losses: Sequence[Array], shared: bool = False) -> Array:
     return errors
 
 
-def bootstrap_means(values: Sequence[Array], shared: bool = False, draws: int = DRAWS, seed: int = 0) -> Array:
+def bootstrap_means(values: Sequence[Array], draws: int = DRAWS) -> Array:
     """The mean of every column over draws of seeds, and of samples within each, with replacement: `(draw, column)`.
 
     Args:
-        values: For each seed, `(sample, column)`.
-        shared: Whether all seeds have the same samples; then a draw has the same samples for all its seeds.
-        draws: The number of draws.
-        seed: The seed of the draws.
+        values: For each seed, which has samples of its own, `(sample, column)`.
+        draws: The number of draws, which are always the same.
     """
-    random, seeds = np.random.default_rng(seed), len(values)
+    random, seeds = np.random.default_rng(0), len(values)
     drawn = random.integers(0, seeds, (draws, seeds))
     total = np.zeros((draws, values[0].shape[1]))
-    if shared:
-        blocks = _blocks(np.concatenate(list(values), 1), random)
-        for rows, counts in draw_samples(len(blocks), draws, random):
-            means = (counts.astype(np.float64) @ blocks / len(blocks)).reshape(len(counts), seeds, -1)
-            total[rows] = np.take_along_axis(means, drawn[rows][:, :, None], 1).mean(1)
-        return total
     for number, each in enumerate(values):
         places = np.flatnonzero((drawn == number).ravel()) // seeds  # the draws that this seed is in, perhaps twice
         blocks = _blocks(each, random)
@@ -117,11 +107,6 @@ def _blocks(values: Array, random: np.random.Generator) -> Array:
     whole = len(values) // size * size
     means: Array = values[random.permutation(len(values))[:whole]].reshape(-1, size, values.shape[1]).mean(1)
     return means
-
-
-def _of_parts(losses: Sequence[Array]) -> Array:
-    """The variance of the mean difference of every two networks, if each seed has samples of its own."""
-    return sum(_variance_of_mean(each) for each in losses) / len(losses) ** 2  # type: ignore[return-value]
 
 
 def _variance_of_mean(losses: Array) -> Array:

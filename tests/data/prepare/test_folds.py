@@ -63,9 +63,6 @@ def test_another_seed_gives_other_folds() -> None:
         ({"folds": 5, "fold": 5}, "data.fold must be from 0 to 4 if data.folds is 5, got 5"),
         ({"folds": 5, "fold": -1}, "data.fold must be from 0 to 4"),
         ({"fold": 2}, "data.fold = 2 needs data.folds"),
-        ({"folds": 5, "validation": 0.1}, "give data.folds or data.validation, not both"),
-        ({"folds": 5, "validation": 0}, "give data.folds or data.validation, not both"),
-        ({"folds": 5, "valid_path": "valid.csv"}, "give data.folds or data.valid_path, not both"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(options: dict[str, object], message: str) -> None:
@@ -130,11 +127,16 @@ def test_images_that_stay_on_disk_are_folded_too(tmp_path: Path, monkeypatch: py
     assert torch.equal(lazy.valid.prepared(lazy.valid.x[:]), in_memory.valid.x)
 
 
-def test_data_with_a_validation_split_cannot_be_folded(tmp_path: Path) -> None:
+def test_beside_a_validation_split_the_fold_is_left_out_of_both(tmp_path: Path) -> None:
     x, y = np.random.RandomState(0).randn(20, 2), np.arange(20) % 2
     splits: dict[str, Any] = {
         f"{kind}_{split}": value for split in ("train", "valid", "test") for kind, value in (("x", x), ("y", y))
     }
     np.savez(tmp_path / "splits.npz", **splits)
-    with pytest.raises(UserError, match=r"leave data\.folds out"):
-        load_dataset(tmp_path / "splits.npz", folds=4)
+    for data in (load_dataset(tmp_path / "splits.npz", folds=4), load_dataset((x, y), test=4, folds=4, validation=4)):
+        assert data.valid is not None
+        assert data.held_out is not None
+        assert (len(data.held_out), len(data.train) + len(data.held_out)) in ((5, 20), (4, 12))
+        own = {tuple(row.tolist()) for row in data.held_out.x}
+        assert not own & {tuple(row.tolist()) for row in data.train.x}
+    assert load_dataset((x, y), folds=4).held_out is None

@@ -28,17 +28,16 @@ class UnpreparedSplit:
 def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[str, UnpreparedSplit]:
     """Add the test and validation split that did not come with the data, by holding out training samples.
 
-    The test split is held out first, so that it does not depend on how much is held out for validation.
+    The test split is held out first, so that it does not depend on how much is held out for validation, then the fold.
     """
     if "test" not in splits:
         splits = _with_held_out(splits, "test", 0.2 if config.test is None else config.test, config.seed)
     elif config.test is not None:
         raise UserError(f"{config.source}: already has a test split; leave data.test out")
     if config.folds is not None:
-        if "valid" in splits:
-            raise UserError(f"{config.source}: already has a validation split; leave data.folds out")
-        train = splits["train"]
-        return _divided(splits, "valid", hold_out_fold(_classes(train.y), config.folds, config.fold, config.seed))
+        name = "held_out" if "valid" in splits or config.validation else "valid"
+        rows = hold_out_fold(_classes(splits["train"].y), config.folds, config.fold, config.seed)
+        splits = _divided(splits, name, rows)
     if not config.validation:
         return splits
     if config.validation == "auto":
