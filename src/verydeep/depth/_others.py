@@ -32,8 +32,9 @@ def other_models(dataset: Dataset, seed: int, seconds: float) -> tuple[OtherMode
         seed: The seed of gradient boosting, and of the choice of rows if there are too many.
         seconds: About how long each may take on a large table; some of its rows are used if that is too little.
     """
+    linear = "ridge regression" if dataset.task.kind == "regression" else "logistic regression"
     return (
-        _compare("a linear model", _linear(dataset), dataset, seed, seconds * _FASTER),
+        _compare(linear, _linear(dataset), dataset, seed, seconds * _FASTER),
         _compare("gradient boosting", _boosting(dataset, seed), dataset, seed, seconds),
     )
 

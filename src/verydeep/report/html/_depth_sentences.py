@@ -160,7 +160,8 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
         best = "the best settings" if plan.finalists < 2 else f"the best {plan.finalists} combinations"
         found.append(
             f"Then {best} were trained from scratch with {plural(plan.seeds, 'seed')}{folds}, for at most "
-            f"{plural(plan.epochs, 'epoch')}, stopping early when the loss on validation data, a part of the rest, no longer improved."
+            f"{plural(plan.epochs, 'epoch')}, stopping early when the loss on validation data, a part of the rest, no "
+            f"longer improved."
         )
     if plan.refinements:
         found.append(
