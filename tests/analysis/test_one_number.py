@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from verydeep.analysis import DepthUsage, PruneReport, load_findings, load_result
 from verydeep.cli import main
@@ -133,3 +134,13 @@ def test_without_validation_data_the_training_data_is_named(tmp_path: Path, caps
     printed = capsys.readouterr().out
     assert "of the training set" in printed
     assert "holds out no validation data" in printed
+
+
+def test_a_digest_of_samples_on_disk_reads_some_of_them_only() -> None:
+    from verydeep.cli._run_usage import _MOST_ROWS, _some_rows
+    from verydeep.data import Split
+
+    x, y = torch.arange(4000).view(-1, 1), torch.zeros(4000, dtype=torch.int64)
+    assert len(_some_rows(Split(x, y))) == 4000
+    some = _some_rows(Split(x, y, lambda values: values.float()))
+    assert (len(some), int(some[0]), int(some[-1])) == (_MOST_ROWS, 0, 3999)
