@@ -142,5 +142,5 @@ def test_a_digest_of_samples_on_disk_reads_some_of_them_only() -> None:
 
     x, y = torch.arange(4000).view(-1, 1), torch.zeros(4000, dtype=torch.int64)
     assert len(_some_rows(Split(x, y))) == 4000
-    some = _some_rows(Split(x, y, lambda values: values.float()))
+    some = _some_rows(Split(x, y, lambda values: values.float()))  # type: ignore[arg-type]
     assert (len(some), int(some[0]), int(some[-1])) == (_MOST_ROWS, 0, 3999)
