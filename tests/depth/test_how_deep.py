@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _postgres import Server
 
 from verydeep.cli import main
 from verydeep.depth import DepthAnswer, DepthProgress, how_deep
@@ -217,3 +218,24 @@ def test_disagreement_of_lesions_and_training_is_explained(answer: DepthAnswer) 
     assert more.startswith("The trained network of 8 layers uses 9 of them, but a fresh network of 2 layers is as good")
     fewer = replace(answer, depth=4, interval=(4, 4), used=replace(answer.used, used=1, interval=(1, 1))).disagreement
     assert "uses only 1 of them, but a fresh network needs 4 layers" in fewer
+
+
+@pytest.mark.slow
+def test_workers_on_another_machine_help_to_the_same_answer(
+    answered: tuple[Path, DepthAnswer, list[str]], tmp_path: Path, server: Server
+) -> None:
+    x, y = corners()
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    shared = ["--storage", server.url, "--artifacts", str(tmp_path / "weights")]
+    budget = ["--most", "2", "--total-epochs", str(EPOCHS), "--jobs", "0"]  # this machine trains nothing itself
+    folder = tmp_path / "here" / "asked"
+    asking = subprocess.Popen(
+        python_command("-m", "verydeep", "depth", "data.npz", "--folder", str(folder), *budget, *shared), cwd=tmp_path
+    )
+    while asking.poll() is None and not (folder / "study.json").exists():
+        time.sleep(0.1)
+    helping = python_command("-m", "verydeep", "worker", str(tmp_path / "there" / "asked"), *shared)
+    helped = subprocess.run(helping, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert asking.wait() == 0
+    assert "waiting for more trainings" in helped.stdout + helped.stderr
+    assert settled(folder) == settled(answered[0])
