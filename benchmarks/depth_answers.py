@@ -14,7 +14,7 @@ class depends on products of its first four features, a fifth of the labels are 
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,8 @@ def main() -> None:
         answer = ask(name, options.seed, options.minutes, options.runs)
         print(f"  {answer.sentence}", flush=True)
         result = RESULTS / f"{name}-seed-{options.seed}.json"
+        # The commands on the page are those of someone who asks in their own folder.
+        answer = replace(answer, folder=f"runs/depth-{name}", source=PROBLEMS[name].source or f"{name}.csv")
         values = {"what": f"how_deep on {name}", "seed": options.seed, "answer": answer.to_dict()}
         write_result(result, values)
         answer.write_page(result.with_suffix(".html"))

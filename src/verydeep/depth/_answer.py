@@ -293,9 +293,10 @@ class DepthAnswer:
         if low <= last and first <= high:
             return ""
         if used.used > self.depth:
+            fresh = f"a fresh network of {plural(self.depth, 'layer')}" if self.depth else "a linear model"
             return (
-                f"The trained network of {used.depth} layers uses {used.used} of them, but a fresh network of "
-                f"{plural(self.depth, 'layer')} is as good: it spreads its work over more layers than it needs."
+                f"The trained network of {used.depth} layers uses {used.used} of them, but {fresh} is as good: it "
+                f"spreads its work over more layers than it needs."
             )
         return (
             f"The trained network of {used.depth} layers uses only {used.used} of them, but a fresh network needs "

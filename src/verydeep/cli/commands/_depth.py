@@ -121,4 +121,4 @@ def _print(options: DepthOptions, answer: DepthAnswer, folder: Path) -> None:
     print_line(f"the page: {folder / 'depth.html'}")
     if answer.network is not None:
         network = quote(str(folder / answer.network.path))
-        print_line(f"the network: {network}; predict with: verydeep predict {network} NEW.csv -o predictions.csv")
+        print_line(f"the network: {network}; predict with: verydeep predict {network} NEW -o predictions.csv")
