@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.config import dotted, from_dict, to_dict
+from verydeep.data import KNOWN_NAMES
 from verydeep.depth._cost import Cost, count_epochs, time_epochs
 from verydeep.depth._plan import DepthPlan, make_plan, smallest_cost
 from verydeep.depth._problem import Problem
@@ -115,6 +116,7 @@ def check_plan(folder: Path, problem: Problem, asked: Asked) -> DepthPlan:
 
 def _describe(problem: Problem) -> dict[str, Any]:
     """What a plan belongs to besides the budget: plain values by name."""
-    given = to_dict(problem.data) | {"source": str(Path(problem.data.source).resolve())}
+    source = problem.data.source
+    given = to_dict(problem.data) | {"source": source if source in KNOWN_NAMES else str(Path(source).resolve())}
     settings = {"loss": problem.settings.loss, "class_weight": list(problem.settings.class_weight)}
     return dict(json.loads(json.dumps(dotted({"data": given, "network": problem.network, **settings}))))
