@@ -104,7 +104,8 @@ def page() -> str:
 
 def _row(name: str, found: dict[str, Any], answer: DepthAnswer) -> tuple[str, ...]:
     interval = "none" if answer.interval is None else "{} to {}".format(*answer.interval)
-    depth = "nothing learned" if answer.depth is None else f"{answer.depth} ({answer.kind})"
+    kind = f" ({answer.kind})" if answer.depth is not None and answer.depth > 1 else ""
+    depth = "nothing learned" if answer.depth is None else f"{answer.depth}{kind}"
     network, used = answer.network, answer.used
     test = "" if network is None or network.test_score is None else named_score(answer.measure, network.test_score)
     others = (
