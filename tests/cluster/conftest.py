@@ -19,9 +19,10 @@ from verydeep.training import Run
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "clusters.md").read_text()
-EPOCHS = 10
+EPOCHS = 60  # enough for a job to be stopped meanwhile
 TRAINING = f"""
 epochs = {EPOCHS}
+checkpoint_every = 0.0
 batch_size = 12
 data = {{ source = "digits", validation = 0.2 }}
 model = {{ depth = 5, width = 10 }}

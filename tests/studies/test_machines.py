@@ -16,6 +16,7 @@ from verydeep.errors import UserError
 from verydeep.search import Choices, Options, SearchConfig, open_search, start_search
 from verydeep.studies import Budget, Group, Study, open_study, start_study, work
 from verydeep.studies._artifacts import Artifacts
+from verydeep.studies.worker import _worker
 from verydeep.training import DistillConfig, ModelConfig, Run, TrainConfig
 
 CONFIG = TrainConfig(DataConfig("digits", validation=0.2), ModelConfig(depth=2, width=8), epochs=2, batch_size=200)
@@ -118,7 +119,10 @@ def test_a_training_whose_checkpoint_is_elsewhere_starts_again_to_the_same_bits(
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_worker_while_the_server_is_down(tmp_path: Path, server: Server) -> None:
+def test_ctrl_c_ends_a_worker_while_the_server_is_down(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_worker, "_REPORT_EVERY", 0.0)  # after every epoch
     study = start_study(tmp_path / "down", [Group("one", replace(CONFIG, epochs=9))], storage=server.url, heartbeat=1)
 
     def fall(message: object) -> None:

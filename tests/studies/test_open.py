@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from verydeep.studies import (
 )
 from verydeep.studies._claim import claim_training, release_training, report_epochs
 from verydeep.studies._progress import StudyLines
+from verydeep.studies.worker import _worker
 from verydeep.training import EpochMetrics, ModelConfig, OptimConfig, TrainConfig
 
 CONFIG = TrainConfig(
@@ -64,7 +66,7 @@ def instead_of_waiting(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], N
         waited.append(seconds)
         next(left)()
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(_worker, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     return waited
 
 

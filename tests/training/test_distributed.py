@@ -253,7 +253,8 @@ def count(*arguments):
 die(0)
 trainer.seed_step = count
 sys.exit(main(["train", "digits", "--validation", "101", "--depth", "4", "--width", "10", "--lr", "0.1", "--epochs",
-               "2", "--batch-size", "66", "--evaluate-train", "--folder", "network", "--continue"]))
+               "2", "--batch-size", "66", "--evaluate-train", "--folder", "network", "--continue",
+               "--checkpoint-every", "0"]))
 """
 
 
