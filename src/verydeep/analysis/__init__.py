@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesion_results import (
-        DepthUsage,
-        GreedyLesion,
         LesionStudy,
         PairLesion,
         PruneReport,
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
     from verydeep.analysis._signal_flow import signal_flow
     from verydeep.analysis._usage import depth_usage, greedy_lesions
+    from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from verydeep.analysis._blocks import shadow_copy
 from verydeep.analysis._data import Data, as_batched, device_of, first_samples
 from verydeep.analysis._evaluate import evaluate_model
-from verydeep.analysis._lesion_results import DepthUsage, PruneReport, Score
+from verydeep.analysis._lesion_results import PruneReport, Score
 from verydeep.analysis._remove_layers import (
     LayerLocation,
     layer_locations,
@@ -21,6 +21,7 @@ from verydeep.analysis._remove_layers import (
     smaller_mlp,
     smaller_residual,
 )
+from verydeep.analysis._usage_results import DepthUsage
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import MLP, ConvNet, Network, ResidualNet, multiply_adds

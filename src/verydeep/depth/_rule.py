@@ -100,7 +100,7 @@ def bootstrap_means(values: Sequence[Array], draws: int = DRAWS) -> Array:
 
 
 def _blocks(values: Array, random: np.random.Generator) -> Array:
-    """The values, or the means of random blocks of them if there are so many that drawing each would take long."""
+    """The values, or the means of random blocks of them if drawing each of them would take long."""
     size = -(-len(values) // _MOST_BLOCKS)
     if size == 1:
         return values
