@@ -25,7 +25,7 @@ class Cost:
 
     Attributes:
         unit: `seconds` or `epochs`.
-        per_epoch: By network family, `(fixed, per layer)` for each width: the cost of an epoch is linear in depth.
+        per_epoch: Returns the cost of an epoch of a candidate with some width.
         per_training: The cost of a training besides its epochs.
     """
 
