@@ -155,7 +155,7 @@ def test_the_plan_is_told_in_sentences() -> None:
     text = " ".join(method_sentences(made_up.answer()))
     assert "9 combinations of settings" in text
     assert "with 5 seeds, each time with another of 5 parts of the training data held out" in text
-    assert "within one standard error of the lowest" in text
+    assert "within one standard error of the best" in text
     assert "1,000 bootstrap draws" in text
     assert "10 minutes were asked for" in text
     counted = replace(made_up.answer(), plan=replace(made_up.answer().plan, minutes=None, total_epochs=9000))

@@ -31,7 +31,8 @@ class DepthPoint:
         depth: The number of hidden layers, the plain input layer included; of a convolutional network, the number of
             layers per stage. 0 is the linear model.
         loss: The mean loss on held-out data.
-        excess: By how much that is above the loss of the best depth.
+        excess: By how much that is above the loss of the best network, which is chosen by other seeds than the one
+            it is compared on; negative if this network is better than those.
         excess_error: The standard error of that difference, paired over samples and seeds.
         score: The mean accuracy, or R2, on held-out data.
         score_low: The lower end of its 95 % interval; None with fewer than three seeds.

@@ -15,7 +15,7 @@ from torch import Tensor
 from verydeep.data import Batches, Dataset, Split, load_dataset
 from verydeep.depth._phases import Finalist
 from verydeep.depth._problem import Candidate, Problem
-from verydeep.depth._rule import Choice, choose_depth
+from verydeep.depth._rule import Choice, choose_depth, paired_errors
 from verydeep.errors import UserError
 from verydeep.objectives import Objective, evaluate_batches
 from verydeep.studies import Study
@@ -170,5 +170,5 @@ class HeldOut:
         """Whether a network is clearly better than a blind guess."""
         pairs = zip(self.of(finalist), self.guesses, strict=True)
         losses = [np.stack([network.losses, guess.losses], 1) for network, guess in pairs]
-        compared = choose_depth([0, 1], losses)
-        return compared.best == 0 and compared.excess[1] > _LEARNED * compared.error[1]
+        loss, blind = np.mean([each.mean(0) for each in losses], 0)
+        return bool(blind - loss > _LEARNED * paired_errors(losses)[0, 1])

@@ -29,7 +29,7 @@ class Choice:
         chosen: The index of the network of the smallest depth that is within one standard error of the best.
         best: The index of the network with the lowest mean loss.
         interval: The smallest and the largest depth that 95 % of the draws choose; None with fewer than three seeds.
-        excess: By how much each network's mean loss is above that of the best, `(network,)`.
+        excess: By how much each network's mean loss is above that of the best, which other seeds name, `(network,)`.
         error: The standard error of each of these differences, `(network,)`.
     """
 
@@ -43,22 +43,28 @@ class Choice:
 def choose_depth(depths: Sequence[int], losses: Sequence[Array]) -> Choice:
     """Find the smallest depth whose mean held-out loss is within one standard error of the best depth's.
 
+    The lowest of many mean losses is partly luck, and a network that is as good would seem worse. So on the samples of
+    each seed, networks are compared with the one that is best by the other seeds: if all networks are equally good,
+    the expected difference is 0.
+
     Args:
         depths: The depth of each network; several may have the same.
         losses: For each seed, the loss of every sample that it held out with every network, `(sample, network)`.
     """
-    means = np.mean([each.mean(0) for each in losses], 0)
+    seeds = np.arange(len(losses))
+    by_seed = np.stack([each.mean(0) for each in losses])
     errors = paired_errors(losses)
-    best = _best(means, depths)
-    chosen = _smallest(means, errors, depths)
+    excess, error = _above_the_best(by_seed, seeds, errors, depths)
+    means = by_seed.mean(0)
+    chosen = _smallest(excess, error, depths)
     interval = None
     if len(losses) >= FEWEST_SEEDS:
-        draws = bootstrap_means(losses)
-        found = [depths[_smallest(draw, errors, depths)] for draw in draws]
+        draws = zip(*bootstrap_seeds(losses), strict=True)
+        found = [depths[_smallest(*_above_the_best(draw, drawn, errors, depths), depths)] for draw, drawn in draws]
         low, high = np.percentile(found, (2.5, 97.5), method="inverted_cdf")
         answer = depths[chosen]
         interval = min(int(low), answer), max(int(high), answer)
-    return Choice(chosen, best, interval, means - means[best], errors[:, best])
+    return Choice(chosen, _best(means, depths), interval, excess, error)
 
 
 def paired_errors(losses: Sequence[Array]) -> Array:
@@ -81,22 +87,36 @@ def paired_errors(losses: Sequence[Array]) -> Array:
     return errors
 
 
-def bootstrap_means(values: Sequence[Array], draws: int = DRAWS) -> Array:
+def bootstrap_means(values: Sequence[Array]) -> Array:
     """The mean of every column over draws of seeds, and of samples within each, with replacement: `(draw, column)`.
 
     Args:
         values: For each seed, which has samples of its own, `(sample, column)`.
-        draws: The number of draws, which are always the same.
+    """
+    means, _ = bootstrap_seeds(values)
+    mean: Array = means.mean(1)
+    return mean
+
+
+def bootstrap_seeds(values: Sequence[Array]) -> tuple[Array, NDArray[np.int64]]:
+    """Draws of seeds, and of samples within each, with replacement; they are always the same.
+
+    Args:
+        values: For each seed, which has samples of its own, `(sample, column)`.
+
+    Returns:
+        The mean of every column over the samples of every drawn seed, `(draw, drawn seed, column)`, and which seeds
+        were drawn, `(draw, drawn seed)`.
     """
     random, seeds = np.random.default_rng(0), len(values)
-    drawn = random.integers(0, seeds, (draws, seeds))
-    total = np.zeros((draws, values[0].shape[1]))
+    drawn = random.integers(0, seeds, (DRAWS, seeds))
+    means = np.empty((drawn.size, values[0].shape[1]))
     for number, each in enumerate(values):
-        places = np.flatnonzero((drawn == number).ravel()) // seeds  # the draws that this seed is in, perhaps twice
+        places = np.flatnonzero(drawn == number)
         blocks = _blocks(each, random)
         for rows, counts in draw_samples(len(blocks), len(places), random):
-            np.add.at(total, places[rows], counts.astype(np.float64) @ blocks / (seeds * len(blocks)))
-    return total
+            means[places[rows]] = counts.astype(np.float64) @ blocks / len(blocks)
+    return means.reshape(*drawn.shape, -1), drawn
 
 
 def _blocks(values: Array, random: np.random.Generator) -> Array:
@@ -119,13 +139,33 @@ def _variance_of_mean(losses: Array) -> Array:
     return np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0) / samples
 
 
+def _above_the_best(
+    by_seed: Array, seeds: NDArray[np.int64], errors: Array, depths: Sequence[int]
+) -> tuple[Array, Array]:
+    """How far each network's mean loss is above the best network's, and the standard error of that.
+
+    Args:
+        by_seed: The mean losses on what each seed held out, `(seed, network)`.
+        seeds: Which seed each row belongs to; a draw may hold one several times.
+        errors: The standard error of the difference between every two networks.
+        depths: The depth of each network.
+    """
+    differences, variances = np.zeros_like(by_seed), np.zeros_like(by_seed)
+    for seed in np.unique(seeds):
+        here = seeds == seed
+        others = by_seed if here.all() else by_seed[~here]
+        best = _best(others.mean(0), depths)
+        differences[here] = by_seed[here] - by_seed[here, best, None]
+        variances[here] = errors[:, best] ** 2
+    return differences.mean(0), np.sqrt(variances.mean(0))
+
+
 def _best(means: Array, depths: Sequence[int]) -> int:
     """The lowest mean; of equal ones, the smallest depth."""
     return min(range(len(depths)), key=lambda index: (means[index], depths[index]))
 
 
-def _smallest(means: Array, errors: Array, depths: Sequence[int]) -> int:
+def _smallest(excess: Array, error: Array, depths: Sequence[int]) -> int:
     """The smallest depth within one standard error of the best; of several such networks, the better one."""
-    best = _best(means, depths)
-    enough = [index for index in range(len(depths)) if means[index] - means[best] <= errors[index, best]]
-    return min(enough, key=lambda index: (depths[index], means[index]))
+    enough = [index for index in range(len(depths)) if excess[index] <= error[index]]
+    return min(enough, key=lambda index: (depths[index], excess[index]))

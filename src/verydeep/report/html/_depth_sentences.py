@@ -168,8 +168,9 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
             f"Up to {plural(plan.refinements, 'depth')} between the answer and the next smaller depth were added."
         )
     found.append(
-        f"The answer is the smallest depth whose mean held-out loss is within one standard error of the lowest. The "
-        f"best depth was {answer.best_depth} ({answer.best_kind})."
+        f"The answer is the smallest depth whose mean held-out loss is within one standard error of the best "
+        f"network's; which that is, the other seeds decide for each seed. The lowest mean loss is that of depth "
+        f"{answer.best_depth} ({answer.best_kind})."
     )
     if answer.interval is not None:
         found.append(
