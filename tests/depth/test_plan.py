@@ -104,6 +104,13 @@ def test_epochs_of_deeper_and_wider_networks_take_longer(digits: Problem) -> Non
     assert between == pytest.approx((shallow + deep) / 2)
 
 
+def test_networks_that_diverge_are_timed(digits: Problem) -> None:
+    wild = replace(digits.defaults, optim=replace(digits.defaults.optim, lr=1e6))
+    problem = Problem(DataConfig("digits"), None, None, wild)
+    assert problem.config(Candidate("plain", 4), 1, 32).optim.lr == 1e6
+    assert 0 < time_epochs(problem, most=4, batch_size=32).per_epoch(Candidate("plain", 4), 24) < np.inf
+
+
 def asked(total_epochs: int | None = 5000, minutes: float | None = None, most: int = 4, seed: int = 0) -> Asked:
     return Asked(most, minutes, total_epochs, seed, jobs=2)
 

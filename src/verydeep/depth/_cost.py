@@ -16,6 +16,7 @@ _BATCHES = 12  # that are timed
 _LONG = 2.0  # seconds, after which fewer batches are enough
 _PER_EPOCH = 0.004  # seconds for what a study does after every epoch
 _PER_TRAINING = 0.25  # seconds to claim a training, to make its folder and to record its result
+_STILL = 1e-9  # a learning rate that hardly changes the network
 _BESIDE = 1.15  # how much slower trainings are while others run on the same processor
 
 
@@ -82,11 +83,12 @@ def _seconds(problem: Problem, candidate: Candidate, width: int, batch_size: int
     """The time of an epoch with as many batches as are timed, and of validation in proportion."""
     config = problem.config(candidate, epochs=2, batch_size=batch_size)
     model = replace(config.model, width=width)
+    optim = replace(config.optim, lr=_STILL)  # a rate that suits the whole data may diverge on a few batches
     dataset = _few(problem.dataset, batch_size * _BATCHES)
     best = float("inf")
     began = time.perf_counter()
     for _ in range(3):
-        trained = train_in_memory(replace(config, model=model, patience=0, threads=1), dataset)
+        trained = train_in_memory(replace(config, model=model, optim=optim, patience=0, threads=1), dataset)
         first, second = (line.seconds for line in trained.metrics[:2])
         best = min(best, second - first, first)
         if time.perf_counter() - began > _LONG:
