@@ -14,6 +14,7 @@ import pytest
 from _postgres import Server
 
 from verydeep.cli import main
+from verydeep.data import load_dataset
 from verydeep.depth import DepthAnswer, DepthProgress, how_deep
 from verydeep.errors import UserError
 from verydeep.processes import python_command
@@ -103,6 +104,24 @@ def test_the_test_data_is_used_once_and_by_the_recommended_network_only(
         assert "test_" not in metrics.read_text()
     assert answer.network is not None
     assert answer.network.test_samples == answer.rows[2] == 24
+
+
+@pytest.mark.slow
+def test_a_network_of_the_right_depth_learns_from_the_held_out_samples_in_the_end(
+    answered: tuple[Path, DepthAnswer, list[str]],
+) -> None:
+    folder, answer, _ = answered
+    network = answer.network
+    assert network is not None
+    assert network.made == "trained"
+    run = Run.load(folder / network.path)
+    assert run.config.data.folds is None
+    whole = load_dataset(run.config.data)
+    part = load_dataset(replace(run.config.data, folds=5))
+    assert whole.held_out is None
+    assert network.rows == len(whole.train) > answer.rows[0] == len(part.train)
+    assert {other.all_rows for other in answer.others} == {network.rows}
+    assert (whole.test.y == part.test.y).all()
 
 
 @pytest.mark.slow

@@ -96,11 +96,16 @@ def test_seeds_hold_out_every_part_of_the_data(digits: Problem) -> None:
         assert {each % 5 for each in seeds_of(replace(plan, seed=seed))} == {0, 1, 2, 3, 4}
 
 
-def test_epochs_of_deeper_and_wider_networks_take_longer(digits: Problem) -> None:
+def test_depths_between_those_that_were_timed_are_interpolated(
+    digits: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seconds(_problem: Problem, candidate: Candidate, width: int, _batch_size: int) -> float:
+        return 0.001 * width * (1 + candidate.depth) ** 2
+
+    monkeypatch.setattr("verydeep.depth._cost._seconds", seconds)
     cost = time_epochs(digits, most=40, batch_size=32)
-    shallow, deep = (cost.per_epoch(Candidate("highway", depth), 96) for depth in (2, 40))
-    between = cost.per_epoch(Candidate("highway", 21), 96)
-    assert 0 < cost.per_epoch(Candidate("highway", 0), 96) <= shallow <= between <= deep
+    shallow, between, deep = (cost.per_epoch(Candidate("highway", depth), 96) for depth in (2, 21, 40))
+    assert 0 < cost.per_epoch(Candidate("highway", 0), 96) < shallow < between < deep
     assert between == pytest.approx((shallow + deep) / 2)
 
 

@@ -80,7 +80,7 @@ def answer() -> DepthAnswer:
         ),
         network=DepthNetwork(
             "network", "trained", "highway", 2, 8970, valid_loss=0.091, rival_loss=0.104,
-            test_score=0.9722, test_low=0.953, test_high=0.986, test_samples=360,
+            test_score=0.9722, test_low=0.953, test_high=0.986, test_samples=360, rows=1437,
         ),
         curves=(
             TrainingCurve("highway", 50, tuple(float(2.2 * np.exp(-0.14 * epoch) + 0.004) for epoch in epochs)),

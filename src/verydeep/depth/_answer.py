@@ -155,12 +155,13 @@ class DepthNetwork:
         kind: `highway` or `plain`.
         depth: Its depth.
         parameters: The number of parameters.
-        valid_loss: Its loss on validation data.
+        valid_loss: Its loss on validation data, before it was trained again with the samples that were held out.
         rival_loss: That of the network made the other way, which was worse; None if there was none.
         test_score: Its accuracy, or R2, on the test data.
         test_low: The lower end of its 95 % interval.
         test_high: The upper end.
         test_samples: The number of test samples.
+        rows: The number of samples it was trained on. A pruned one has not seen those that its seed held out.
 
     Example:
         >>> from verydeep.depth import DepthNetwork
@@ -179,6 +180,7 @@ class DepthNetwork:
     test_low: float | None = None
     test_high: float | None = None
     test_samples: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,8 @@ class _Measurement:
 
     def answer(self, began: float) -> DepthAnswer:
         """Measure, and write the answer and its page."""
-        used, network = self._used_and_network()
-        others = self._others()
+        used, network, learned_from = self._used_and_network()
+        others = self._others(learned_from)
         problem, held_out, choice = self.problem, self.held_out, self.choice
         chosen, top = self.best[choice.chosen].candidate, self.best[choice.best].candidate
         dataset = problem.dataset
@@ -185,13 +185,13 @@ class _Measurement:
     def _measure(self) -> str:
         return "r2" if self.problem.dataset.task.kind == "regression" else "accuracy"
 
-    def _used_and_network(self) -> tuple[LayersUsed | None, DepthNetwork | None]:
-        """What the deep networks use, and the network that is handed over, unless nothing was learned."""
+    def _used_and_network(self) -> tuple[LayersUsed | None, DepthNetwork | None, Dataset]:
+        """What the deep networks use, the network that is handed over, unless nothing was learned, and its data."""
         held_out, problem, first = self.held_out, self.problem, self.held_out.seeds[0]
         chosen = self.best[self.choice.chosen]
         trained = held_out.run(chosen, first)
         if not self.learned or trained is None:
-            return None, None
+            return None, None, problem.whole
         used, usages, deep_run = None, list[DepthUsage](), None
         if self.deep.candidate.depth > 1 and held_out.has_learned(self.deep):
             self.progress.phase(f"closing the layers of {self.deep.candidate.describe(problem.unit)}")
@@ -199,18 +199,16 @@ class _Measurement:
             plain = problem.hidden_layers(self.deep.candidate.depth) - pairs[0][0].model.highway_depth
             used, usages = layers_used(pairs, plain, self.progress.part)
             deep_run = held_out.run(self.deep, first)
-        self.progress.phase("fine-tuning the pruned network, and testing")
-        usage = usages[0] if deep_run is not None else None
-        network = recommend(self.study.folder, chosen.candidate, trained, deep_run, usage, self._first_dataset())
-        return used, network
+        self.progress.phase("training the network to recommend, and testing it")
+        usage, dataset = usages[0] if deep_run is not None else None, held_out.dataset(first)
+        whole = problem.whole
+        network, learned_from = recommend(self.study.folder, chosen.candidate, trained, deep_run, usage, dataset, whole)
+        return used, network, learned_from
 
-    def _others(self) -> tuple[OtherModel, ...]:
+    def _others(self, dataset: Dataset) -> tuple[OtherModel, ...]:
         self.progress.phase("fitting other models for comparison")
         minutes = self.plan.minutes or _MINUTES_FOR_OTHERS
-        return other_models(self._first_dataset(), self.plan.seed, seconds=_OTHERS * 60 * minutes)
-
-    def _first_dataset(self) -> Dataset:
-        return self.held_out.dataset(self.held_out.seeds[0])
+        return other_models(dataset, self.plan.seed, seconds=_OTHERS * 60 * minutes)
 
     def _curves(self) -> tuple[TrainingCurve, ...]:
         """The training loss of the deepest networks with the first seed."""

@@ -1,4 +1,8 @@
-"""The network that is handed over: trained at the depth of the answer, or the deep one pruned to it and fine-tuned."""
+"""The network that is handed over: trained at the depth of the answer, or the deep one pruned to it and fine-tuned.
+
+Once the held-out samples have answered, they are there to learn from: a network that was trained at its depth is
+trained again with them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from verydeep.depth._others import score_with_interval
 from verydeep.depth._problem import Candidate
 from verydeep.training import Run, ScheduleConfig, TrainConfig, derived_config, make_objective, train
 
-NETWORK, PRUNED = "network", "pruned"
+NETWORK, PRUNED, TRAINED = "network", "pruned", "trained"
 _TUNING = 4  # fine-tuning takes a fourth of the epochs, at a tenth of the learning rate
 
 
@@ -25,7 +29,8 @@ def recommend(
     deep: Run | None,
     usage: DepthUsage | None,
     dataset: Dataset,
-) -> DepthNetwork:
+    whole: Dataset,
+) -> tuple[DepthNetwork, Dataset]:
     """Save the better of two networks of the same depth as a run, and test it once.
 
     Args:
@@ -35,6 +40,10 @@ def recommend(
         deep: The run of the deep highway network with the same seed; None if it diverged.
         usage: The order in which its layers can be closed.
         dataset: The data as the seed sees it.
+        whole: The same data with nothing held out but validation and test samples.
+
+    Returns:
+        The network, and the data it has learned from: `dataset` or `whole`.
     """
     assert dataset.valid is not None
     objective = make_objective(trained.config, dataset)
@@ -45,16 +54,19 @@ def recommend(
         rival = evaluate_model(pruned.model, dataset.valid, objective=objective).loss
         if rival < loss:
             chosen, made, loss, rival = pruned, "pruned", rival, loss
+    if made == "trained" and (again := _train_again(folder, trained, whole)) is not None:
+        chosen, dataset = again, whole
     _copy(chosen.path, folder / NETWORK)
     run = Run.load(folder / NETWORK)
-    tested = measure(run.model.eval(), dataset.test, objective)
+    tested = measure(run.model.eval(), dataset.test, make_objective(run.config, dataset))
     score, low, high = score_with_interval(tested.scores)
-    return DepthNetwork(
+    network = DepthNetwork(
         path=NETWORK,
         made="pruned" if made == "pruned" else "trained",
         kind="highway" if made == "pruned" else candidate.kind,
         depth=candidate.depth,
         parameters=sum(parameter.numel() for parameter in run.model.parameters()),
+        rows=len(dataset.train),
         valid_loss=loss,
         rival_loss=rival,
         test_score=score,
@@ -62,6 +74,14 @@ def recommend(
         test_high=high,
         test_samples=len(dataset.test),
     )
+    return network, dataset
+
+
+def _train_again(folder: Path, trained: Run, whole: Dataset) -> Run | None:
+    """The same network, trained with the held-out samples, too; None if it diverged before any weights were saved."""
+    config = replace(trained.config, data=replace(trained.config.data, folds=None, fold=0))
+    run = train(config, folder / TRAINED, resume=True, loaded=whole, progress=False)
+    return run if (run.path / "model.safetensors").exists() else None
 
 
 def _prune(folder: Path, trained: Run, deep: Run, usage: DepthUsage, dataset: Dataset) -> Run | None:

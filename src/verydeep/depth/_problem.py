@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from verydeep.data import DataConfig, load_dataset
+from verydeep.data import DataConfig, Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.models import conv_stages
 from verydeep.nn import suggest_gate_bias
@@ -100,6 +100,11 @@ class Problem:
             raise UserError(
                 f"{source}: all features are constant in the training samples; there is nothing to learn from"
             )
+
+    @cached_property
+    def whole(self) -> Dataset:
+        """The data with nothing held out but validation and test samples."""
+        return load_dataset(replace(self.data, folds=None), self.root)
 
     @property
     def unit(self) -> str:

@@ -67,7 +67,12 @@ def network_sentence(answer: DepthAnswer) -> str:
         if network.rival_loss is not None
         else ""
     )
-    return f"{what}, {how}.{rival}"
+    again = (
+        f" It was then trained again on {network.rows:,} samples, the held-out ones included."
+        if answer.rows and network.rows > answer.rows[0]
+        else ""
+    )
+    return f"{what}, {how}.{rival}{again}"
 
 
 def compare_models(answer: DepthAnswer) -> list[str]:

@@ -58,7 +58,7 @@ def model_rows(answer: DepthAnswer) -> list[ModelRow]:
             if network.depth == 0
             else f"{network.kind} network, {layers(answer, network.depth)}"
         )
-        rows = f"{answer.rows[0]:,}" if answer.rows and answer.rows[0] else ""
+        rows = f"{network.rows:,}" if network.rows else ""
         found.append(
             (name, network.test_score, network.test_low, network.test_high, rows, seconds, "recommended", True)
         )
