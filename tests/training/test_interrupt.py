@@ -1,9 +1,10 @@
-"""Ctrl-C and SIGTERM, and what is seen in a terminal."""
+"""Ctrl-C, SIGTERM and SIGHUP, and what is seen in a terminal."""
 
 import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -80,6 +81,49 @@ def test_signals_are_as_before_when_training_ends() -> None:
     with interruptible():
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] != before
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.fixture
+def hangup() -> Iterator[int]:
+    if not hasattr(signal, "SIGHUP"):
+        pytest.skip("there is no SIGHUP on this system")
+    before = signal.getsignal(signal.SIGHUP)
+    yield signal.SIGHUP
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_closed_terminal_may_be_announced_twice(hangup: int) -> None:
+    signal.signal(hangup, signal.SIG_DFL)
+    with interruptible() as interrupt:
+        signal.raise_signal(hangup)
+        signal.raise_signal(hangup)
+        assert interrupt.requested
+    assert signal.getsignal(hangup) == signal.SIG_DFL
+
+
+def test_nohup_is_respected(hangup: int) -> None:
+    signal.signal(hangup, signal.SIG_IGN)
+    with interruptible() as interrupt:
+        signal.raise_signal(hangup)
+        assert not interrupt.requested
+
+
+@pytest.mark.slow
+def test_a_run_is_saved_when_its_terminal_is_closed(hangup: int, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = [sys.executable, "-m", "verydeep", "train", *OPTIONS, "--epochs", "2000", "--folder", str(path)]
+    script = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *command], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    while not (path / "metrics.jsonl").exists():
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 10_000)
+    os.close(ours)
+    assert process.wait() == 130
+    assert (path / "events.log").read_text().splitlines()[-1].endswith(" interrupted")
 
 
 def test_the_second_signal_quits_a_background_job_too_which_ignores_it_at_first() -> None:
