@@ -65,7 +65,7 @@ def positional(metavar: str, text: str | None = None) -> Argument:
 
 INLINE = Argument(inline=True)  # the fields of a nested dataclass, without the name of this field before them
 
-RunFolder = Annotated[Path, positional("RUN", "The run's folder, or its name in verydeep runs.")]
+RunFolder = Annotated[Path, positional("RUN", "The run's folder, its name in verydeep runs, or pretrained:NAME.")]
 DataRoot = Annotated[
     Path | None, option("FOLDER", "Where known datasets are stored; by default, $VERYDEEP_DATA or the user's cache.")
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from verydeep.cli._status import load_torch, status
 from verydeep.errors import UserError
+from verydeep.training import resolve_pretrained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +35,11 @@ def computing(threads: int | None) -> Iterator[None]:
 
 
 def find_run(path: Path) -> Path:
-    """The folder of a run, which may be given as in the list of runs: without the folder runs."""
+    """The folder of a run, which may also be given by its name in the list of runs, or as pretrained:NAME."""
     if path.exists():
         return path
+    if (known := resolve_pretrained(path)) != path:
+        return known
     if not path.is_absolute() and (Path("runs") / path).exists():
         return Path("runs") / path
     from verydeep.training import list_runs

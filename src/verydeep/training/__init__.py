@@ -77,6 +77,11 @@ if TYPE_CHECKING:
         Selection as Selection,
         best_epoch as best_epoch,
     )
+    from verydeep.training.run._pretrained import (
+        PREFIX as PREFIX,
+        list_pretrained,
+        resolve_pretrained as resolve_pretrained,
+    )
     from verydeep.training.run._remove import check_removable as check_removable, remove_run
     from verydeep.training.run._run import (
         Run,
@@ -125,6 +130,7 @@ __all__ = [
     "confusion",
     "evaluate",
     "evaluate_metrics",
+    "list_pretrained",
     "list_runs",
     "read_config",
     "remove_run",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from verydeep.errors import UserError
 from verydeep.files import read_json
+from verydeep.training.run._pretrained import resolve_pretrained
 from verydeep.training.run._seed_runs import holds_seeds
 
 _MOST_NAMED = 4
@@ -53,7 +54,7 @@ def load_initial_weights(model: nn.Module, source: str, classes: tuple[str, ...]
 
     Args:
         model: The model, on the CPU; it is changed in place.
-        source: A run's folder, or a safetensors file.
+        source: A run's folder, `pretrained:NAME`, or a safetensors file.
         classes: The classes of the data that the model is going to learn.
 
     Raises:
@@ -90,7 +91,7 @@ def load_initial_weights(model: nn.Module, source: str, classes: tuple[str, ...]
 
 
 def _weights_file(source: str) -> Path:
-    path = Path(source)
+    path = resolve_pretrained(source)
     if not path.is_dir():
         return path
     if holds_seeds(path):

@@ -57,6 +57,7 @@ def _print_table(rows: list[ModelInfo]) -> None:
     from rich.text import Text
 
     from verydeep.cli._console import console, print_columns
+    from verydeep.training import PREFIX, list_pretrained
 
     lines: list[dict[str, Text]] = []
     for (source, dataset), group in groupby(rows, lambda row: (row.source, row.dataset)):
@@ -66,6 +67,8 @@ def _print_table(rows: list[ModelInfo]) -> None:
     hidden = print_columns(lines, ("network", "published %"), _EXPENDABLE)
     console.print("\nMACs: multiply-adds per sample. Accuracies are the published ones, not ours.", highlight=False)
     console.print("* partly inferred: see verydeep models NAME.", highlight=False)
+    trained = ", ".join(f"{PREFIX}{name}" for name in list_pretrained())
+    console.print(f"Trained networks, for every command that takes a run: {trained}", highlight=False)
     if hidden:
         console.print(f"A wider terminal also shows {' and '.join(hidden)}.", highlight=False)
 

@@ -41,7 +41,7 @@ class PruneOptions:
     lr: Annotated[float | None, option("LR")] = None
     """The learning rate of fine-tuning, which falls to 0; by default, a tenth of the run's."""
     folder: Annotated[Path | None, option("FOLDER")] = None
-    """The new run's folder; by default, RUN-pruned."""
+    """The new run's folder; by default, RUN-pruned, or runs/NAME-pruned for pretrained:NAME."""
     root: DataRoot = None
     threads: Threads = None
     json: Json = False
@@ -67,7 +67,7 @@ def _prune_run(options: PruneOptions, run: Run, tolerance: float) -> int:
     from verydeep.cli._run_options import load_model
     from verydeep.training import Interrupted, require_free_folder
 
-    folder = options.folder or _default_folder(run.path)
+    folder = options.folder or _default_folder(options.run, run.path)
     require_free_folder(folder)
     tuning = tuning_config(run, options) if options.fine_tune is not None else None
     model = load_model(run)
@@ -80,8 +80,12 @@ def _prune_run(options: PruneOptions, run: Run, tolerance: float) -> int:
     return 0
 
 
-def _default_folder(run: Path) -> Path:
-    """The folder RUN-pruned, even if RUN is given as . or .."""
+def _default_folder(given: Path, run: Path) -> Path:
+    """The folder RUN-pruned, even if RUN is given as . or ..; that of a pretrained network is in runs."""
+    from verydeep.training import PREFIX
+
+    if str(given).startswith(PREFIX):
+        return Path("runs") / f"{str(given).removeprefix(PREFIX)}-pruned"
     named = run if run.name not in ("", "..") else run.resolve()
     return named.with_name(f"{named.name}-pruned")
 

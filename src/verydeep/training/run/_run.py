@@ -27,6 +27,7 @@ from verydeep.training._config import TrainConfig
 from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, Selection, best_epoch
+from verydeep.training.run._pretrained import resolve_pretrained
 from verydeep.words import LOWER_IS_BETTER
 
 if TYPE_CHECKING:  # a run's folder is listed without torch
@@ -114,12 +115,12 @@ class Run:
         """Open a run's folder.
 
         Args:
-            path: The folder.
+            path: The folder, or `pretrained:NAME` for a network that comes with verydeep; see `list_pretrained`.
 
         Raises:
             UserError: It holds no run, or one that cannot be read.
         """
-        path = Path(path)
+        path = resolve_pretrained(path)
         saved = read_json(path / "config.json", "expected a folder made by verydeep train")
         if saved.get("format") != FORMAT or "training" not in saved:
             file = path / "config.json"

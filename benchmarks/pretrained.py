@@ -1,0 +1,75 @@
+"""The trained networks that come with verydeep: `python benchmarks/pretrained.py`.
+
+    python benchmarks/pretrained.py                       measure the accuracy of each again, from its files
+    python benchmarks/pretrained.py add RUN NAME          add the network of a finished run as pretrained/NAME
+
+The accuracies are written to results/benchmarks/pretrained.json, beside those that training recorded.
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from _result import write_result
+
+from verydeep.errors import UserError
+from verydeep.files import read_json, write_atomic
+from verydeep.training import PREFIX, Run, evaluate, list_pretrained, load_data
+
+ROOT = Path(__file__).parents[1]
+FILES = ("config.json", "data.json", "environment.json", "metrics.jsonl", "model.safetensors", "summary.json")
+
+
+def add(folder: Path, name: str) -> None:
+    """Copy what a run needs to predict and to be examined."""
+    run = Run.load(folder)
+    if run.summary is None:
+        raise SystemExit(f"{folder} has not finished")
+    target = ROOT / "pretrained" / name
+    target.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        shutil.copy(folder / file, target / file)
+    environment = json.loads((folder / "environment.json").read_text())
+    environment.pop("command", None)  # it names folders of this machine
+    write_atomic(target / "environment.json", json.dumps(environment, indent=1) + "\n")
+
+
+def measure(name: str) -> dict[str, object]:
+    run = Run.load(f"{PREFIX}{name}")
+    recorded = run.measured
+    assert recorded is not None
+    found = evaluate(run.model, load_data(run))
+    kilobytes = sum(file.stat().st_size for file in (ROOT / "pretrained" / name).iterdir()) / 1000
+    return {
+        "data": run.config.data.source,
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "kilobytes": round(kilobytes),
+        "test_accuracy": found.score,
+        "recorded_test_accuracy": recorded.test_accuracy,
+        "epochs": len(run.metrics),
+        "seed": run.config.seed,
+        "trained_on": read_json(run.path / "environment.json"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("arguments", nargs="*", metavar="add RUN NAME")
+    words = parser.parse_args().arguments
+    if words:
+        if len(words) != 3 or words[0] != "add":
+            parser.error("expected: add RUN NAME")
+        add(Path(words[1]), words[2])
+        return
+    found = {name: measure(name) for name in list_pretrained()}
+    for name, values in found.items():
+        print(f"{name}: {values['test_accuracy']:.2%}, recorded {values['recorded_test_accuracy']:.2%}")
+    write_result(ROOT / "results" / "benchmarks" / "pretrained.json", {"networks": found})
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        raise SystemExit(str(error)) from error
