@@ -67,6 +67,7 @@ def test_a_misspelt_name_and_a_cache_that_cannot_be_written_are_explained(
 
 def test_training_can_start_from_one() -> None:
     model = Run.load("pretrained:highway50-mnist").model
+    assert model.classifier is not None
     torch.nn.init.zeros_(model.classifier.weight)
     found = load_initial_weights(model, "pretrained:highway50-mnist", ())
     assert not found.unused
