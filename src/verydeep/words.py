@@ -2,7 +2,7 @@
 
 import math
 
-MEASURES = {"accuracy": "accuracy", "r2": "R²"}
+MEASURES = {"accuracy": "accuracy", "token_accuracy": "token accuracy", "r2": "R²"}
 _LARGE = 1000  # R² of a network that diverges can have any number of digits
 LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
 

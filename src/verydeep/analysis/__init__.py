@@ -20,9 +20,11 @@ if TYPE_CHECKING:
         SignalFlow,
         is_significant as is_significant,
     )
+    from verydeep.analysis._block import Block
     from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
     from verydeep.analysis._display import samples_of as samples_of, split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
+    from verydeep.analysis._find_blocks import Blocks as Blocks, find_blocks
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesion_results import (
         LesionStudy,
@@ -49,6 +51,7 @@ else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
+    "Block",
     "ClassRouting",
     "DepthUsage",
     "Findings",
@@ -62,6 +65,7 @@ __all__ = [
     "class_routing",
     "depth_usage",
     "evaluate_model",
+    "find_blocks",
     "gate_statistics",
     "greedy_lesions",
     "highway_layers",

@@ -1,6 +1,6 @@
 """The data an analysis runs on: a split, a pair of arrays, or any batches that can be iterated more than once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -9,15 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from verydeep.analysis._block import Block
 from verydeep.analysis._blocks import InstrumentedModel
+from verydeep.analysis._find_blocks import Blocks, resolve_blocks
 from verydeep.analysis._replay import batch_size
 from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
-from verydeep.objectives import Objective, objective_for
+from verydeep.models import Network
+from verydeep.objectives import Inputs, Objective, batch_length, first_of, move_inputs, objective_for
 
-Batched = Split | Iterable[tuple[Tensor, Tensor]]
+Batched = Split | Iterable[Any]
 Data = Batched | tuple[Any, Any]
-"""One pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches `(x, y)`: a `DataLoader`, a list."""
+"""One pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches that the objective reads, such as pairs
+`(x, y)` or dictionaries: a `DataLoader`, a list."""
 
 Progress = Callable[[float], None]
 """Called with the fraction of the work that is done, from 0 to 1."""
@@ -43,31 +47,51 @@ class ModelAndData:
     data: Batched
     batch_size: int
     objective: Objective
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
-    def of(cls, model: nn.Module, data: Data, objective: Objective | None = None) -> "ModelAndData":
-        """Instrument a model, after checking that it takes the data."""
+    def of(
+        cls, model: nn.Module, data: Data, objective: Objective | None = None, blocks: Blocks = ()
+    ) -> "ModelAndData":
+        """Instrument a model, after checking that it takes the data.
+
+        Args:
+            model: The model.
+            data: The data.
+            objective: What is measured; by default, it follows from the data.
+            blocks: What can be closed besides highway layers; None finds residual blocks.
+        """
         if not isinstance(model, nn.Module):
             hint = "; a run has its network in run.model" if hasattr(model, "model") else ""
             raise UserError(f"model must be a torch module, got {type(model).__name__}{hint}")
         data = as_batched(data, model)
-        x = first_samples(data, 2).to(device_of(model))
-        instrumented = InstrumentedModel(model, x)
+        objective = find_objective(data, objective)
+        x = move_inputs(first_samples(data, 2, objective), device_of(model), half_type(model))
+        if isinstance(model, Network) and model.highway_depth:
+            blocks = ()  # it has no other blocks
+        found = resolve_blocks(model, x, blocks)
+        instrumented = InstrumentedModel(model, x, found, objective)
         with torch.no_grad():
-            return cls(instrumented, data, batch_size(instrumented, x), find_objective(data, objective))
+            return cls(instrumented, data, batch_size(instrumented, x), objective, found)
 
     @property
     def device(self) -> torch.device:
         """Where the model's parameters are."""
         return device_of(self.model.model)
 
-    def batches(self, progress: Progress | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    def first(self, samples: int) -> Inputs:
+        """The first samples, on the model's device."""
+        x = first_samples(self.data, samples, self.objective)
+        return move_inputs(x, self.device, half_type(self.model.model))  # type: ignore[no-any-return]
+
+    def batches(self, progress: Progress | None = None) -> Iterator[tuple[Any, Tensor]]:
         """All samples once, on the model's device."""
-        return iterate(self.data, self.batch_size, self.device, progress)
+        dtype = half_type(self.model.model)
+        return iterate(self.data, self.batch_size, self.device, progress, objective=self.objective, dtype=dtype)
 
     def subset(self, samples: int, seed: int = 0) -> "ModelAndData":
         """The same model with `some_samples` of its data."""
-        return replace(self, data=some_samples(self.data, samples, seed))
+        return replace(self, data=some_samples(self.data, samples, seed, self.objective))
 
 
 def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
@@ -84,7 +108,9 @@ def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
     if isinstance(data, tuple | list) and len(data) == 2 and all(_is_array(part) for part in data):
         parameter = None if model is None else next((p for p in model.parameters() if p.is_floating_point()), None)
         return Split(*_pair(data, "data", torch.get_default_dtype() if parameter is None else parameter.dtype))
-    if isinstance(data, str | bytes | dict) or _is_array(data) or not isinstance(data, Iterable):
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and _is_array(data[1]):
+        return [data]
+    if isinstance(data, str | bytes | Mapping) or _is_array(data) or not isinstance(data, Iterable):
         raise UserError(f"{_EXPECTED}; got {_describe(data)}")
     return data
 
@@ -95,7 +121,7 @@ def find_objective(data: Batched, objective: Objective | None = None) -> Objecti
         return objective
     if isinstance(data, Split):
         return objective_for(data.task, data.y)
-    return objective_for(None, next((y for _, y in _batches(data, 1)), None))
+    return objective_for(None, next((y for _, y in _batches(data, 1, Objective())), None))
 
 
 def _is_array(value: object) -> bool:
@@ -132,13 +158,13 @@ def _describe(value: object) -> str:
     return f"{kind} of shape {tuple(value.shape)}" if _is_array(value) else kind  # type: ignore[attr-defined]
 
 
-def some_samples(data: Data, samples: int, seed: int = 0) -> Batched:
+def some_samples(data: Data, samples: int, seed: int = 0, objective: Objective | None = None) -> Batched:
     """At most `samples` samples: random ones of a split or of a pair, in their order; of other data, the first."""
     if samples < 1:
         raise UserError(f"samples must be at least 1, got {samples}")
     data = as_batched(data)
     if not isinstance(data, Split):
-        return list(_first_batches(data, samples))
+        return list(_first_batches(data, samples, objective))
     if samples >= len(data):
         return data
     rows = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))[:samples].sort().values
@@ -147,12 +173,18 @@ def some_samples(data: Data, samples: int, seed: int = 0) -> Batched:
 
 
 def iterate(
-    data: Batched, size: int, device: torch.device, progress: Progress | None = None
-) -> Iterator[tuple[Tensor, Tensor]]:
+    data: Batched,
+    size: int,
+    device: torch.device,
+    progress: Progress | None = None,
+    *,
+    objective: Objective | None = None,
+    dtype: torch.dtype | None = None,
+) -> Iterator[tuple[Any, Tensor]]:
     """All batches once, in order; `size` is the batch size of a split, other data has its own."""
     seen, total = 0, _length(data)
-    for x, y in _batches(data, size):
-        yield x.to(device), y.to(device)
+    for x, y in _batches(data, size, objective):
+        yield move_inputs(x, device, dtype), y.to(device)
         seen += len(y)
         if progress is not None and total:
             progress(min(seen / total, 1.0))
@@ -168,22 +200,46 @@ def device_of(model: nn.Module) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
-def first_samples(data: Batched, count: int) -> Tensor:
+def half_type(model: nn.Module) -> torch.dtype | None:
+    """The type of a model with half-precision parameters, which its inputs must have too; None for other models."""
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    return dtype if dtype in (torch.bfloat16, torch.float16) else None
+
+
+def first_samples(data: Batched, count: int, objective: Objective | None = None) -> Any:  # noqa: ANN401
     """The first `count` samples, or fewer if the first batch has fewer."""
     if not isinstance(data, Split) and iter(data) is data:
         raise UserError("batches must be a list or a DataLoader, because an iterator can only be used once")
-    x = next((x[:count] for x, _ in _batches(data, count)), None)
-    if x is None or len(x) == 0:
+    x = next((first_of(x, count) for x, _ in _batches(data, count, objective)), None)
+    if x is None or batch_length(x) == 0:
         raise UserError(NO_SAMPLES)
     return x
 
 
-def _batches(data: Batched, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _batches(data: Batched, size: int, objective: Objective | None = None) -> Iterator[tuple[Any, Tensor]]:
     if isinstance(data, Split):
         yield from Batches(data, size, seed=0, shuffle=False).epoch(0)
         return
     for number, batch in enumerate(data):
-        yield _pair(batch, f"batch {number} of the data", torch.get_default_dtype())
+        yield _read(batch, f"batch {number} of the data", objective or Objective())
+
+
+def _read(batch: Any, what: str, objective: Objective) -> tuple[Any, Tensor]:  # noqa: ANN401 - the user's
+    """The inputs and targets of a batch, as tensors."""
+    try:
+        x, y = objective.read_batch(batch)
+    except UserError as error:
+        raise UserError(f"{what}: {error}") from None
+    if objective.dimensions == 2 and (not isinstance(x, Mapping | tuple) or not _is_array(y)):
+        return _pair((x, y), what, torch.get_default_dtype())
+    y = torch.as_tensor(y)
+    if isinstance(x, Mapping):  # the encodings of a tokeniser are not dictionaries
+        x = {name: torch.as_tensor(value) if _is_array(value) else value for name, value in x.items()}
+    if y.dim() == 0 or batch_length(x) != len(y):
+        raise UserError(f"{what}: there are {batch_length(x)} samples, but targets of shape {tuple(y.shape)}")
+    if objective.dimensions == 2 and y.dim() == 1 and y.is_floating_point():
+        y = y[:, None]
+    return x, y if y.is_floating_point() else y.long()
 
 
 def _length(data: Batched) -> int:
@@ -193,9 +249,9 @@ def _length(data: Batched) -> int:
     return len(data.dataset) if isinstance(data, torch.utils.data.DataLoader) else 0  # type: ignore[arg-type]
 
 
-def _first_batches(batches: Iterable[tuple[Tensor, Tensor]], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
-    for x, y in islice(_batches(batches, samples), samples):  # a batch has at least one sample
-        yield x[:samples], y[:samples]
+def _first_batches(batches: Iterable[Any], samples: int, objective: Objective | None) -> Iterator[tuple[Any, Tensor]]:
+    for x, y in islice(_batches(batches, samples, objective), samples):  # a batch has at least one sample
+        yield first_of(x, samples), y[:samples]
         samples -= len(y)
         if samples <= 0:
             return

@@ -6,18 +6,35 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
-from verydeep.analysis._data import NO_SAMPLES, Data, ModelAndData, as_batched, device_of, find_objective, iterate
+from verydeep.analysis._data import (
+    NO_SAMPLES,
+    Data,
+    ModelAndData,
+    as_batched,
+    device_of,
+    find_objective,
+    half_type,
+    iterate,
+)
 from verydeep.analysis._lesion_results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
-from verydeep.objectives import Objective, Totals, evaluate_batches
+from verydeep.objectives import (
+    Inputs,
+    Objective,
+    Totals,
+    batch_length,
+    call_model,
+    evaluate_batches,
+    map_tensors,
+)
 
 _BATCH = 500
 
 
 @cpu_settings()
 def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None = None) -> Score:
-    """Measure any model, with or without highway layers.
+    """Measure any model, with or without blocks that can be closed.
 
     Args:
         model: The model; it is not changed.
@@ -40,16 +57,19 @@ def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None 
     """
     copied = shadow_copy(model).eval()
 
-    def forward(x: Tensor) -> Tensor:
-        return copied(x.clone())  # type: ignore[no-any-return]  # it may change x in place
-
     device = device_of(copied)
     batched = as_batched(data, model)
-    objective = find_objective(batched, objective)
-    totals = evaluate_batches(forward, iterate(batched, _BATCH, device), objective, device=device)
+    measured = find_objective(batched, objective)
+
+    def forward(x: Inputs) -> Tensor:
+        output = call_model(copied, map_tensors(Tensor.clone, x))  # it may change x in place
+        return measured.read_output(output, batch_length(x))
+
+    batches = iterate(batched, _BATCH, device, objective=measured, dtype=half_type(copied))
+    totals = evaluate_batches(forward, batches, measured, device=device)
     if totals.samples == 0:
         raise UserError(NO_SAMPLES)
-    return Score(totals.loss, totals.error, objective.measure)
+    return Score(totals.loss, totals.error, measured.measure)
 
 
 def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> tuple[Totals, Tensor]:

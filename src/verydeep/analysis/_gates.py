@@ -92,7 +92,8 @@ def _result(
     subject: ModelAndData, statistics: list[_LayerStatistics], samples: int, sample: int, shown: list[LayerActivity]
 ) -> GateStatistics:
     mean, variance, open_share, shut_share = zip(*(layer.columns() for layer in statistics), strict=True)
-    bias, initial_bias = _biases(subject.model.groups, [len(values) for values in mean])
+    groups = tuple(group for group in subject.model.groups if isinstance(group, LayerGroup))
+    bias, initial_bias = _biases(groups, [len(values) for values in mean])
     return GateStatistics(
         layers=subject.model.layers,
         samples=samples,

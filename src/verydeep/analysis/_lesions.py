@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._blocks import Closed, ForwardMode
-from verydeep.analysis._data import Data, ModelAndData, Progress, first_samples, subrange
+from verydeep.analysis._data import Data, ModelAndData, Progress, subrange
+from verydeep.analysis._find_blocks import Blocks
 from verydeep.analysis._lesion_results import LesionStudy, PairLesion, Score
 from verydeep.analysis._paired import PairedSums
 from verydeep.analysis._replay import CachingMode, ReplayMode, can_replay
 from verydeep.cpu import cpu_settings
-from verydeep.objectives import Objective, Totals
+from verydeep.data import Split
+from verydeep.objectives import Inputs, Objective, Totals
 
 _CHECKED = 500  # samples on which reuse is compared with full passes
+_CHECKED_OF_BATCH = 2  # of batches in any form, whose samples may be long sequences
 
 
 @cpu_settings()
@@ -26,18 +29,21 @@ def lesion_study(
     progress: Progress | None = None,
     *,
     objective: Objective | None = None,
+    blocks: Blocks = None,
 ) -> LesionStudy:
-    """Close each highway layer in turn, with all its transform gates at 0, and measure the network.
+    """Close each layer in turn and measure the network: highway layers with all gates at 0, and residual blocks.
 
     Everything before the closed layer is computed once for all lesions: L lesions cost about L / 2 passes, not L.
 
     Args:
-        model: Any model with highway layers; it is not changed.
+        model: Any model with highway layers or residual blocks; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         progress: Called with the fraction of the work that is done.
         objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
             fractions the targets of a regression.
+        blocks: What is closed: the result of `find_blocks`, or patterns of names, such as `encoder.layer.*`. By
+            default, highway layers and the residual blocks that `find_blocks` finds.
 
     Returns:
         Loss and error with each layer closed, and with none, and the standard error of each rise.
@@ -53,7 +59,7 @@ def lesion_study(
         <LesionStudy: 3 layers, 359 samples of the test set; error ..., and ... with layer ... closed, ...>
         >>> figure = lesions.plot("lesions.png")
     """
-    runner = LesionRunner.of(ModelAndData.of(model, data, objective))
+    runner = LesionRunner.of(ModelAndData.of(model, data, objective, blocks))
     layers = runner.subject.model.layers
     scores = runner.close_each(frozenset(), range(len(layers)), progress, paired=True)
     return LesionStudy(
@@ -69,16 +75,19 @@ def pair_lesions(
     progress: Progress | None = None,
     *,
     objective: Objective | None = None,
+    blocks: Blocks = None,
 ) -> PairLesion:
-    """Close every pair of highway layers and measure the network; about L ** 2 / 6 passes.
+    """Close every pair of layers and measure the network; about L ** 2 / 6 passes.
 
     Args:
-        model: Any model with highway layers; it is not changed.
+        model: Any model with highway layers or residual blocks; it is not changed.
         data: A pair `(x, y)` of arrays or tensors, a split of a `Dataset`, or batches.
         split: What the result calls the data.
         progress: Called with the fraction of the work that is done.
         objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
             fractions the targets of a regression.
+        blocks: What is closed: the result of `find_blocks`, or patterns of names, such as `encoder.layer.*`. By
+            default, highway layers and the residual blocks that `find_blocks` finds.
 
     Returns:
         Loss and error with every pair of layers closed, with each layer closed, and with none.
@@ -92,7 +101,7 @@ def pair_lesions(
         >>> pair_lesions(model, data.test, "test").loss.shape
         (3, 3)
     """
-    runner = LesionRunner.of(ModelAndData.of(model, data, objective))
+    runner = LesionRunner.of(ModelAndData.of(model, data, objective, blocks))
     layers = runner.subject.model.layers
     count = len(layers)
     loss, error = np.empty((count, count)), np.empty((count, count))
@@ -147,8 +156,8 @@ class LesionRunner:
     def of(cls, subject: ModelAndData) -> "LesionRunner":
         """A runner that reuses outputs if that is exact for this model, which is checked on some samples."""
         with torch.no_grad():
-            x = first_samples(subject.data, _CHECKED).to(subject.device)
-            return cls(subject, can_replay(subject.model, x))
+            checked = _CHECKED if isinstance(subject.data, Split) else _CHECKED_OF_BATCH
+            return cls(subject, can_replay(subject.model, subject.first(checked)))
 
     def close_each(
         self, closed: Closed, candidates: Sequence[int], progress: Progress | None = None, *, paired: bool = False
@@ -186,16 +195,21 @@ class LesionRunner:
         loss, error = np.array([row.loss for row in rows]), np.array([row.error for row in rows])
         baseline = Score(float(loss[0]), float(error[0]), objective.measure)
         noise = None if errors is None else errors.standard_errors(objective.error_weights(totals[0], samples))
-        loss_noise = None if losses is None else losses.standard_errors(torch.ones(1, dtype=torch.float64))
+        loss_noise = None if losses is None else losses.standard_errors(objective.loss_weights(totals[0], samples))
         return LesionScores(baseline, samples, loss[1:], error[1:], noise, loss_noise)
 
-    def _outputs(self, x: Tensor, closed: Closed, candidates: Collection[int]) -> Iterator[Tensor]:
+    def _outputs(self, x: Inputs, closed: Closed, candidates: Collection[int]) -> Iterator[Tensor]:
         """The outputs for a batch, without and then with each candidate."""
-        model, cache = self.subject.model, CachingMode(closed)
+        model = self.subject.model
+        if not self.reuse:
+            yield model.run(ForwardMode(closed), x)
+            for layer in candidates:
+                yield model.run(ForwardMode(closed | {layer}), x)
+            return
+        cache = CachingMode(closed, model.group_of(max(candidates)) if candidates else model.groups[0])
         yield model.run(cache, x)
         for layer in candidates:
-            mode = ReplayMode(cache, model.group_of(layer), layer) if self.reuse else ForwardMode(closed | {layer})
-            yield model.run(mode, x)
+            yield model.run(ReplayMode(cache, model.group_of(layer), layer), x)
 
 
 def _add_rises(sums: PairedSums | None, values: Tensor) -> PairedSums:

@@ -8,6 +8,7 @@ from torch import nn
 
 from verydeep.analysis._data import Data, ModelAndData, Progress, subrange
 from verydeep.analysis._evaluate import evaluate_closed
+from verydeep.analysis._find_blocks import Blocks
 from verydeep.analysis._lesions import LesionRunner
 from verydeep.analysis._paired import bootstrap_means, standard_errors
 from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
@@ -30,6 +31,7 @@ def greedy_lesions(
     group: int = 1,
     progress: Progress | None = None,
     objective: Objective | None = None,
+    blocks: Blocks = None,
 ) -> GreedyLesion:
     """Close layers one after the other, each time the one that costs the least loss, until all are closed.
 
@@ -38,7 +40,7 @@ def greedy_lesions(
     takes about L ** 2 / 6 passes over the samples it uses, and measuring takes L / 2 passes over all samples.
 
     Args:
-        model: Any model with highway layers; it is not changed.
+        model: Any model with highway layers or residual blocks; it is not changed.
         data: The data that the curve is measured on, best held-out data: a pair `(x, y)` of arrays or tensors, a split
             of a `Dataset`, or batches.
         split: What the result calls the data.
@@ -51,6 +53,8 @@ def greedy_lesions(
         progress: Called with the fraction of the work that is done.
         objective: What is measured; by default, the task of a split. Without a task, whole numbers are classes and
             fractions the targets of a regression.
+        blocks: What is closed: the result of `find_blocks`, or patterns of names, such as `encoder.layer.*`. By
+            default, highway layers and the residual blocks that `find_blocks` finds.
 
     Returns:
         The order, loss and error after each closed layer, and how far the error may differ by chance.
@@ -69,8 +73,8 @@ def greedy_lesions(
     """
     if group < 1:
         raise UserError(f"group must be at least 1, got {group}")
-    subject = ModelAndData.of(model, data, objective)
-    training = None if train is None else ModelAndData.of(model, train, objective)
+    subject = ModelAndData.of(model, data, objective, blocks)
+    training = None if train is None else ModelAndData.of(model, train, objective, subject.blocks)
     depth = len(subject.model.layers)
     _check_layers(layers or (), depth)
     candidates = set(range(depth) if layers is None else layers)
@@ -118,7 +122,7 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
 def _check_layers(layers: Collection[int], depth: int) -> None:
     wrong = sorted(layer for layer in layers if not 0 <= layer < depth)
     if wrong:
-        raise UserError(f"there is no highway layer {wrong[0]}: layers are numbered 0 to {depth - 1}")
+        raise UserError(f"there is no layer {wrong[0]}: layers are numbered 0 to {depth - 1}")
 
 
 def _order(runner: LesionRunner, candidates: set[int], group: int, progress: Progress | None) -> tuple[int, ...]:

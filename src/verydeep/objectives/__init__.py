@@ -8,6 +8,15 @@ and analysis all measure through an objective, and whole splits through `evaluat
 from verydeep.objectives._classification import Classification
 from verydeep.objectives._draws import draw_samples as draw_samples
 from verydeep.objectives._evaluate import Totals, evaluate_batches
+from verydeep.objectives._inputs import (
+    Inputs as Inputs,
+    batch_length as batch_length,
+    call_model as call_model,
+    first_of as first_of,
+    map_tensors as map_tensors,
+    move_inputs as move_inputs,
+)
+from verydeep.objectives._language_model import CausalLanguageModel, LanguageModel, MaskedLanguageModel
 from verydeep.objectives._make import objective_for
 from verydeep.objectives._metric import (
     Metric,
@@ -19,7 +28,10 @@ from verydeep.objectives._objective import Objective
 from verydeep.objectives._regression import Regression
 
 __all__ = [
+    "CausalLanguageModel",
     "Classification",
+    "LanguageModel",
+    "MaskedLanguageModel",
     "Metric",
     "MultiLabel",
     "Objective",

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from verydeep.objectives._classification import Classification
+from verydeep.objectives._inputs import Inputs, move_inputs
 from verydeep.objectives._objective import Objective
 from verydeep.words import named_score
 
@@ -44,7 +46,7 @@ class Totals:
     @property
     def loss(self) -> float:
         """Mean loss."""
-        return float(self.values[0]) / self.samples
+        return float(self.values[0]) / self.objective.count(self.values, self.samples)
 
     @property
     def score(self) -> float:
@@ -59,14 +61,15 @@ class Totals:
     @property
     def error(self) -> float:
         """Fraction of wrong predictions; for a regression, the fraction of the variance that is not explained."""
-        if self.objective.measure == "accuracy":
-            return (self.samples - float(self.values[1])) / self.samples
+        if self.objective.measure in ("accuracy", "token_accuracy"):
+            count = self.objective.count(self.values, self.samples)
+            return (count - float(self.values[1])) / count
         return 1 - self.score
 
 
 def evaluate_batches(
-    forward: Callable[[Tensor], Tensor],
-    batches: Iterable[tuple[Tensor, Tensor]],
+    forward: Callable[[Any], Tensor],
+    batches: Iterable[tuple[Inputs, Tensor]],
     objective: Objective,
     *,
     device: torch.device | str = "cpu",
@@ -92,7 +95,7 @@ def evaluate_batches(
     values, samples = torch.zeros(objective.size, dtype=torch.float64, device=device), 0
     with torch.no_grad():
         for x, y in batches:
-            outputs, targets = forward(x.to(device)), y.to(device)
+            outputs, targets = forward(move_inputs(x, device)), y.to(device)
             objective.check(outputs, targets)
             values += objective.totals(outputs, targets)
             samples += len(y)

@@ -1,9 +1,14 @@
 """What every objective offers."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from verydeep.errors import UserError
+from verydeep.objectives._inputs import Inputs
 
 
 class Objective:
@@ -12,6 +17,7 @@ class Objective:
     Attributes:
         measure: What the score of predictions is called: `accuracy` or `r2`, the coefficient of determination.
         size: How many sums `sums` returns.
+        dimensions: How many dimensions the outputs have: two, the samples and the classes or targets; None for any.
 
     Example:
         >>> import torch
@@ -29,6 +35,37 @@ class Objective:
 
     measure = "accuracy"
     size = 2
+    dimensions: int | None = 2
+
+    def read_batch(self, batch: Any) -> tuple[Inputs, Any]:  # noqa: ANN401 - whatever the user's data yields
+        """Split a batch into the inputs of the network and the targets.
+
+        By default, a batch is a pair of both, or a dictionary in which the targets are called `labels`.
+        """
+        if isinstance(batch, Mapping):
+            if "labels" not in batch:
+                names = ", ".join(map(str, batch))
+                raise UserError(f"expected a pair (x, y), or a dictionary with 'labels'; got dict of {names}")
+            return {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
+        if isinstance(batch, tuple | list) and len(batch) == 2:
+            return batch[0], batch[1]
+        got = f"{len(batch)} values" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise UserError(f"expected a pair (x, y), samples and their targets; got {got}")
+
+    def read_output(self, output: Any, samples: int) -> Tensor:  # noqa: ANN401 - whatever the network returns
+        """The tensor that losses and predictions are computed from; by default, what the network returns, or `logits`.
+
+        Args:
+            output: What the network returned.
+            samples: The number of samples of the batch.
+        """
+        logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+        dimensions = self.dimensions or (logits.dim() if isinstance(logits, Tensor) else 0)
+        if not isinstance(logits, Tensor) or logits.dim() != dimensions or len(logits) != samples:
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
+            wanted = "(batch, classes)" if dimensions == 2 else "(batch, position, token)"
+            raise UserError(f"the model must return logits of shape {wanted}, ({samples}, ...) here; got {got}")
+        return logits
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss that is reported, summed over the batch."""
@@ -65,6 +102,14 @@ class Objective:
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
         """The weight of each part of `errors` in the error, given the sums over all samples; float64, `(parts,)`."""
         return torch.ones(1, dtype=torch.float64)
+
+    def loss_weights(self, values: Tensor, samples: int) -> Tensor:
+        """The weight of `losses` in the mean loss, given the sums over all samples; float64, `(1,)`."""
+        return torch.ones(1, dtype=torch.float64)
+
+    def count(self, values: Tensor, samples: int) -> float:
+        """How many predictions the mean loss and the accuracy are over, given the sums; by default, the samples."""
+        return samples
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
         """Raise a `UserError` if outputs and targets do not belong together."""
