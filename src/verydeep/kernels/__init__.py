@@ -7,7 +7,7 @@ kernel calls for one batch, `_*_op` what torch calls. Tensors go in and tensors 
 compute has a reference in `verydeep.nn` or `verydeep.models`.
 """
 
-from verydeep.kernels.conv._conv_op import highway_conv
+from verydeep.kernels.conv._conv_op import conv_layer
 from verydeep.kernels.dense._stack_op import (
     backward_mlp,
     cross_entropy_gradient,
@@ -45,7 +45,7 @@ __all__ = [
     "cross_entropy_gradient",
     "has_hooks",
     "has_own_hooks",
-    "highway_conv",
+    "conv_layer",
     "highway_gate",
     "open_layers",
     "run_mlp",
