@@ -8,6 +8,7 @@ relatives of the LSTM. `functional` has the paper's operations. `closed=` makes 
 
 from verydeep.nn import functional
 from verydeep.nn._activations import activation_name as activation_name, resolve_activation as resolve_activation
+from verydeep.nn._conv_layer import run_conv as run_conv
 from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
 from verydeep.nn._highway_linear import HighwayLinear

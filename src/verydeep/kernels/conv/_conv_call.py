@@ -10,6 +10,7 @@ from torch import Tensor
 
 from verydeep.kernels.conv._filters import Filters
 from verydeep.kernels.runtime._buffers import thread_scratch
+from verydeep.kernels.runtime._eligibility import FEWEST_CHANNELS
 from verydeep.kernels.runtime._threads import Call, Job, run_together
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _NUMBER = 4  # bytes
 _TILES = 128  # per group of images: enough for the products, few enough for the cache
-_PIXELS = 512  # the same for patches
+_PIXELS = 128  # the same for patches
 
 
 class ConvOptions(NamedTuple):
@@ -51,8 +52,8 @@ class ConvOptions(NamedTuple):
 
 
 def uses_winograd(taps: int, stride: int, channels: int) -> bool:
-    """Whether Winograd's tiles are faster than patches; the transforms cost as much for few channels as for a register."""
-    return taps in (3, 5) and stride == 1 and channels >= 8
+    """Whether Winograd's tiles are faster than patches."""
+    return taps in (3, 5) and stride == 1 and channels >= FEWEST_CHANNELS
 
 
 @cache
@@ -76,7 +77,12 @@ class ConvCall:
         batch, channels, height, width = shape
         outs, _, taps, _ = weight.shape
         self.batch, self.epilogue = batch, options.epilogue
-        out_height, out_width = (output_side(side, taps, options) for side in (height, width))
+        out_height, out_width = (_output_side(side, taps, options) for side in (height, width))
+        self.y_shape = batch, out_height, out_width, outs // options.affine_maps  # channels last
+        self.z_shape = batch, out_height, out_width, outs
+        if taps == options.stride == 1:  # pixels are independent of each other: every row is an image
+            batch, height, out_height = batch * height, 1, 1
+            self.batch = batch
         winograd = uses_winograd(taps, options.stride, channels)
         self.filters = Filters(weight, options.pieces, winograd)
         step = 7 - taps if winograd else 1
@@ -86,16 +92,6 @@ class ConvCall:
         piece: Shape = Shape(*self.shared, self.group, 0, out_height)
         self.scratch_size = make_lowering(taps, options.stride, winograd).scratch_size(piece)
         self.run_forward, self.run_backward = _kernels(taps, options.stride, winograd, self.epilogue)
-
-    @property
-    def y_shape(self) -> tuple[int, int, int, int]:
-        """`(batch, height, width, channel)` of y."""
-        return self.batch, *self.shared[5:], self.shared[1] // self.epilogue.affine_maps
-
-    @property
-    def z_shape(self) -> tuple[int, int, int, int]:
-        """`(batch, height, width, channel)` of z."""
-        return self.batch, *self.shared[5:], self.shared[1]
 
     def forward(self, x: Tensor, bias: Tensor, y: Tensor, z: Tensor | None) -> None:
         """Write y, and z if it is given."""
@@ -133,7 +129,7 @@ class ConvCall:
 
     def _images(self, images: Tensor, first: int) -> int:
         """The address of an image."""
-        return images.data_ptr() + first * images.stride(0) * _NUMBER
+        return images.data_ptr() + first * (images.numel() // self.batch) * _NUMBER
 
     def _shares(self) -> list[tuple[int, int]]:
         """The first and last image of each job."""
@@ -155,6 +151,6 @@ class ConvCall:
         ]
 
 
-def output_side(side: int, taps: int, options: ConvOptions) -> int:
+def _output_side(side: int, taps: int, options: ConvOptions) -> int:
     """Rows or columns of the output."""
     return (side + 2 * options.padding - taps) // options.stride + 1

@@ -6,23 +6,19 @@ processor's cache, and only the layer's results (y, dx) and what the backward pa
 
 Images are `(row, column, channel)`; z has the channels of each affine map one after the other. Filters u are
 `(position, term, out)`, followed by the bias, and `(position, out, term)` for the backward pass; the last dimension is
-padded to whole registers. The terms of a product are the channels of x, or the numbers of a patch.
+padded to whole registers. Tiles have 36 positions, whose terms are the channels of x. Patches have one position for
+each of their rows, whose terms are the numbers in that row.
 """
 
 from functools import cache
 
 from verydeep.kernels.conv._epilogue import Epilogue, make_d_epilogue, make_epilogue
 from verydeep.kernels.conv._patches import PatchesKernels
-from verydeep.kernels.conv._shape import Shape
+from verydeep.kernels.conv._shape import Gradients, Shape
 from verydeep.kernels.conv._tiles import TilesKernels
 from verydeep.kernels.gate._gate_loops import map_parts
 from verydeep.kernels.ir._control import loop, when
-from verydeep.kernels.ir._elementwise import copy_rows
-from verydeep.kernels.ir._fill import zero_vectors
 from verydeep.kernels.ir._kernel import Kernel, kernel
-from verydeep.kernels.ir._processor import LANES
-from verydeep.kernels.ir._product import make_product
-from verydeep.kernels.ir._sums import add_rows_to
 from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
 
 Lowering = TilesKernels | PatchesKernels
@@ -37,22 +33,13 @@ def make_lowering(taps: int, stride: int, winograd: bool) -> Lowering:
 @cache
 def make_conv_forward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
     """The forward pass: y of a piece of work, and z where `keep` is not 0."""
-    product = make_product()
-
     @kernel(flush=True)
     def conv_forward(
         x: Ptr, u: Ptr, z: Ptr, y: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int, keep: Int
     ) -> None:
         s = Shape.read(sizes, images, first, rows)
         lowered = lowering.scratch(s, scratch)
-        lowering.expand(x, scratch, sizes, s)
-        filters = lowered.terms * lowered.m_row
-        bias = u + filters * lowered.positions
-        copy_rows(lowered.rows, lowered.m_row, Matrix(bias, 0), lowered.m_rows(lowered.bias_position))
-        for n in range(lowered.positions):
-            v, weights, m = lowered.v_rows(n, x), Matrix(u + filters * n, lowered.m_row), lowered.m_rows(n)
-            vectors, add = lowered.m_row // LANES, int(n == lowered.bias_position)
-            product(v, weights, m, lowered.rows, lowered.terms, vectors, add)
+        lowering.multiply(lowered, x, u, scratch, sizes)
         blocks = s.outs // epilogue.affine_maps
         with loop(images) as i:
             lowering.collect(lowered, i)
@@ -76,8 +63,6 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
 
     du is accumulated, except where `first` is not 0. `kept` is z, or the y of a rectifier.
     """
-    product, transposed = make_product(), make_product(transposed=True)
-
     @kernel(flush=True)
     def conv_backward(
         dy: Ptr,
@@ -110,19 +95,7 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
                 dz = map_parts(lowered.z_pixels(i, j), blocks, epilogue.affine_maps, lowered.m_row)
                 make_d_epilogue(epilogue)(s.out_width, blocks, *values, *d_carried, *dz)
             lowering.d_collect(lowered, i)
-        filters, vectors = lowered.terms * lowered.m_row, lowered.m_row // LANES
-        d_bias = du + filters * lowered.positions
-        with when(first != 0):
-            zero_vectors(d_bias, vectors)
-        add_rows_to(lowered.m_rows(lowered.bias_position), lowered.rows, vectors, d_bias)
-        lowering.expand(x, scratch, sizes, s)
-        for n in range(lowered.positions):
-            v, m = lowered.v_rows(n, x), lowered.m_rows(n)
-            transposed(v, m, Matrix(du + filters * n, lowered.m_row), lowered.terms, lowered.rows, vectors, 1 - first)
-            with when(with_dx != 0):
-                weights, dv = Matrix(u + s.outs * lowered.v_row * n, lowered.v_row), lowered.dv_rows(n)
-                product(m, weights, dv, lowered.rows, s.outs, lowered.v_row // LANES, 0)
-        with when(with_dx != 0):
-            lowering.d_expand(dx, scratch, sizes, s, add=epilogue.carries)
+        gradients = Gradients(x, u, dx, du, first, with_dx)
+        lowering.d_multiply(lowered, gradients, scratch, sizes, add=epilogue.carries)
 
     return conv_backward

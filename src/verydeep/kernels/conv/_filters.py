@@ -27,8 +27,8 @@ class Filters:
 
         self.weight, self.pieces, self.winograd = weight, pieces, winograd
         self.outs, self.channels, self.taps = weight.shape[0], weight.shape[1], weight.shape[2]
-        self.positions = 36 if winograd else 1
-        self.terms = self.channels if winograd else self.channels * self.taps**2
+        self.positions = 36 if winograd else self.taps
+        self.terms = self.channels if winograd else self.channels * self.taps
         self.out_row, self.term_row = int(padded(self.outs)), int(padded(self.terms))  # type: ignore[call-overload]
 
     @property
@@ -43,28 +43,20 @@ class Filters:
 
     def write_forward(self, bias: Tensor, target: Tensor) -> None:
         """`(position, term, out)`, then the bias."""
-        filters = target[: -self.out_row].view(self.positions, self.terms, self.out_row)
-        self._write(self._by_map(self.weight).transpose(0, 1), filters)
-        target[-self.out_row :].zero_()
-        target[-self.out_row :][: self.outs] = self._by_map(bias)
+        filters, weight = target[: -self.out_row].view(self.positions, self.terms, self.out_row), self._by_map(self.weight)
+        if self.winograd:
+            _write_transformed(filters, weight.transpose(0, 1))
+        else:
+            _write_padded(filters, weight.permute(2, 3, 1, 0).reshape(self.taps, self.terms, self.outs))
+        _write_padded(target[-self.out_row :], self._by_map(bias))
 
     def write_backward(self, target: Tensor) -> None:
         """`(position, out, term)`."""
-        self._write(self._by_map(self.weight), target.view(self.positions, self.outs, self.term_row))
-
-    def _write(self, weight: Tensor, target: Tensor) -> None:
-        """Write filters `(a, b, taps, taps)`, where a and b are outs and channels in either order."""
-        a, b = weight.shape[:2]
+        filters, weight = target.view(self.positions, self.outs, self.term_row), self._by_map(self.weight)
         if self.winograd:
-            whole = target.shape[2] == b
-            flat = target.view(36, -1) if whole else target.new_empty(36, a * b)
-            torch.mm(_transform(self.taps), weight.reshape(a * b, -1).T, out=flat)
-            if not whole:
-                _write_padded(target, flat.view(36, a, b))
-        elif a == self.outs:
-            _write_padded(target[0], weight.permute(0, 2, 3, 1).reshape(a, self.terms))
+            _write_transformed(filters, weight)
         else:
-            _write_padded(target[0], weight.permute(2, 3, 0, 1).reshape(self.terms, b))
+            _write_padded(filters, weight.permute(2, 0, 3, 1).reshape(self.taps, self.outs, self.terms))
 
     def gradients(self, du: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients of weight and bias from that of what `write_forward` writes."""
@@ -75,7 +67,7 @@ class Filters:
             d_weight = torch.mm(_transform(self.taps).T, flat).view(self.taps**2, self.channels, self.outs)
             d_weight = d_weight.permute(2, 1, 0)
         else:
-            d_weight = d_filters.view(self.taps**2, self.channels, self.outs).permute(2, 1, 0)
+            d_weight = d_filters.reshape(self.taps**2, self.channels, self.outs).permute(2, 1, 0)
         return self._by_channel(d_weight).reshape(self.weight.shape), self._by_channel(d_bias)
 
     def _by_map(self, outs: Tensor) -> Tensor:
@@ -85,6 +77,16 @@ class Filters:
     def _by_channel(self, outs: Tensor) -> Tensor:
         """The inverse of `_by_map`."""
         return outs if self.pieces == 1 else outs.unflatten(0, (self.pieces, -1)).transpose(0, 1).flatten(0, 1)
+
+
+def _write_transformed(target: Tensor, weight: Tensor) -> None:
+    """Write the 36 positions of filters `(a, b, taps, taps)` as `(position, a, b)`."""
+    a, b, taps, _ = weight.shape
+    filters = weight.reshape(a * b, -1).T
+    if target.shape[2] == b:
+        torch.mm(_transform(taps), filters, out=target.view(36, a * b))
+    else:
+        _write_padded(target, torch.mm(_transform(taps), filters).view(36, a, b))
 
 
 def _write_padded(target: Tensor, values: Tensor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from verydeep.kernels.ir._processor import LANES
-from verydeep.kernels.ir._values import Int, IntPtr
+from verydeep.kernels.ir._values import Int, IntPtr, Ptr
 
 Size = Int | int  # known when a kernel runs, or already to Python
 
@@ -45,6 +45,26 @@ class Shape(NamedTuple):
 
 
 SIZES = Shape._fields.index("images")  # numbers that all pieces share
+
+
+class Gradients(NamedTuple):
+    """What the backward pass through the products of a piece of work reads and writes.
+
+    Attributes:
+        x: The images.
+        u: The filters, `(position, out, term)`.
+        dx: The gradient of x, written where `with_dx` is not 0.
+        du: The gradients of filters and bias; they are accumulated unless `first` is not 0.
+        first: Whether this is the first piece that is added to du.
+        with_dx: Whether the gradient of x is needed.
+    """
+
+    x: Ptr
+    u: Ptr
+    dx: Ptr
+    du: Ptr
+    first: Int
+    with_dx: Int
 
 
 def padded(numbers: Size) -> Size:

@@ -8,12 +8,15 @@ from functools import cache
 from typing import NamedTuple
 
 from verydeep.kernels.conv._pixels import add_pixels, copy_pixels
-from verydeep.kernels.conv._shape import Shape, Size, padded
+from verydeep.kernels.conv._shape import Gradients, Shape, Size, padded
 from verydeep.kernels.conv._winograd import BIAS, POSITIONS, SIDE, make_transforms, outputs_per_tile
 from verydeep.kernels.ir._control import loop, when
+from verydeep.kernels.ir._elementwise import copy_rows
 from verydeep.kernels.ir._fill import zero_vectors
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._product import make_product
+from verydeep.kernels.ir._sums import add_rows_to
 from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
 
 _APART = LANES  # numbers between positions, which would otherwise compete for the same lines of the cache
@@ -55,28 +58,22 @@ def _lay_out(s: Shape, step: int) -> _Layout:
 class Tiles:
     """The scratch memory of one piece of work inside a kernel."""
 
-    positions, bias_position = POSITIONS, BIAS
-
     def __init__(self, taps: int, s: Shape, start: Ptr) -> None:
         at = self.at = _lay_out(s, outputs_per_tile(taps))
         self.s, self.step = s, outputs_per_tile(taps)
         self.rows = s.images * at.tall * at.across
-        self.terms, self.v_row, self.m_row = s.channels, at.pixel, at.z_pixel
+        self.v_row, self.m_row, self.filters = at.pixel, at.z_pixel, s.channels * at.z_pixel
         self.plane = Matrix(start, at.plane_row)
         self.z_plane = Matrix(start + at.z_plane, at.z_plane_row)
         self.between = start + at.between
         self.v, self.m = Matrix(start + at.v, at.v_position), Matrix(start + at.m, at.m_position)
 
-    def v_rows(self, n: int, _x: Ptr) -> Matrix:
-        """Position n of the tiles of x."""
-        return Matrix(self.v.row(n), self.v_row)
-
-    def dv_rows(self, n: int) -> Matrix:
-        """Position n of the gradients of the tiles of x, which replace the tiles."""
+    def v_rows(self, n: int) -> Matrix:
+        """Position n of the tiles of x, or of their gradients."""
         return Matrix(self.v.row(n), self.v_row)
 
     def m_rows(self, n: int) -> Matrix:
-        """Position n of the tiles of z."""
+        """Position n of the tiles of z, or of their gradients."""
         return Matrix(self.m.row(n), self.m_row)
 
     def z_pixels(self, _image: Int, row: Int) -> Ptr:
@@ -108,9 +105,14 @@ class TilesKernels:
         """The scratch memory inside a kernel."""
         return Tiles(self.taps, s, start)
 
-    def expand(self, x: Ptr, scratch: Ptr, sizes: IntPtr, s: Shape) -> None:
-        """The tiles of x."""
+    def multiply(self, t: Tiles, x: Ptr, u: Ptr, scratch: Ptr, sizes: IntPtr) -> None:
+        """The tiles of z, with the bias."""
+        s, product = t.s, make_product()
         _make_expand(self.taps)(x, scratch, sizes, s.images, s.first, s.rows)
+        copy_rows(t.rows, t.m_row, Matrix(u + t.filters * POSITIONS, 0), t.m_rows(BIAS))
+        for n in range(POSITIONS):
+            weights = Matrix(u + t.filters * n, t.m_row)
+            product(t.v_rows(n), weights, t.m_rows(n), t.rows, s.channels, t.m_row // LANES, int(n == BIAS))
 
     def collect(self, t: Tiles, image: Int) -> None:
         """An image of z from its tiles."""
@@ -128,9 +130,22 @@ class TilesKernels:
             rows = t.z_plane.submatrix(j * t.step)
             make_transforms(self.taps).d_output(rows, t.between, t.m_row, t.at.across, t.m_of(image, j))
 
-    def d_expand(self, dx: Ptr, scratch: Ptr, sizes: IntPtr, s: Shape, add: bool) -> None:
-        """dx from the gradients of the tiles of x; with `add`, it is added."""
-        _make_d_expand(self.taps, add)(dx, scratch, sizes, s.images)
+    def d_multiply(self, t: Tiles, d: Gradients, scratch: Ptr, sizes: IntPtr, add: bool) -> None:
+        """The derivative of `multiply`: du and dx from the gradients of the tiles of z."""
+        s, product, transposed, vectors = t.s, make_product(), make_product(transposed=True), t.m_row // LANES
+        d_bias = d.du + t.filters * POSITIONS
+        with when(d.first != 0):
+            zero_vectors(d_bias, vectors)
+        add_rows_to(t.m_rows(BIAS), t.rows, vectors, d_bias)
+        _make_expand(self.taps)(d.x, scratch, sizes, s.images, s.first, s.rows)
+        for n in range(POSITIONS):
+            v, m = t.v_rows(n), t.m_rows(n)
+            transposed(v, m, Matrix(d.du + t.filters * n, t.m_row), s.channels, t.rows, vectors, 1 - d.first)
+            with when(d.with_dx != 0):
+                weights = Matrix(d.u + s.outs * t.v_row * n, t.v_row)
+                product(m, weights, v, t.rows, s.outs, t.v_row // LANES, 0)
+        with when(d.with_dx != 0):
+            _make_d_expand(self.taps, add)(d.dx, scratch, sizes, s.images)
 
 
 @cache
