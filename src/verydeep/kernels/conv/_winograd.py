@@ -9,7 +9,7 @@ Each of the four transforms handles one row of tiles, first along one axis, then
 for the six rows between them, as long as those of the image. Row n of v and m holds position n of all tiles.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verydeep.kernels.ir._control import loop
-from verydeep.kernels.ir._elementwise import make_strided_elementwise
 from verydeep.kernels.ir._fill import zero_vectors
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, Matrix, Ptr
-from verydeep.kernels.ir._vector import Vec
+from verydeep.kernels.ir._vector import Vec, load, store
 
 SIDE = 6  # of a tile of inputs
 POSITIONS = SIDE * SIDE
@@ -109,61 +108,74 @@ def make_transforms(taps: int) -> Transforms:
     )
 
 
-def _make_to_tiles(name: str, lines: int, step: int, formula: Callable[..., tuple[Vec, ...]]) -> Kernel:
+def _make_to_tiles(name: str, lines: int, step: int, formula: Callable[..., Sequence[Vec]]) -> Kernel:
     """From `lines` rows of an image to the 36 positions of its tiles: along columns, then along rows."""
-    along = make_strided_elementwise(f"winograd_{name}_axis", formula, inputs=lines, outputs=SIDE)
+    along = _make_axis(f"winograd_{name}_axis", formula, lines, SIDE)
 
     @kernel(name=f"winograd_{name}")
     def transform(image: Matrix, between: Ptr, channels: Int, across: Int, tiles: Matrix) -> None:
-        between_rows = image.at(between)
-        along(1, image.row_stride // LANES, *_single_rows(image, lines), *_single_rows(between_rows, SIDE))
+        row = image.row_stride
+        along(1, row // LANES, image.ptr, row, 0, between, row, 0)
         with loop(SIDE) as i:
-            pixels = _pixels(between_rows.row(i), channels, lines, step)
-            along(across, channels // LANES, *pixels, *_positions(tiles, i, channels))
+            pixels, positions = between + row * i, tiles.row(i * SIDE)
+            along(across, channels // LANES, pixels, channels, channels * step, positions, tiles.row_stride, channels)
 
     return transform
 
 
 def _make_d_input(step: int) -> Kernel:
     shared = SIDE - step
-    along = make_strided_elementwise("winograd_d_input_axis", _d_input, inputs=SIDE + shared, outputs=SIDE)
+    along = _make_axis("winograd_d_input_axis", _d_input, SIDE, SIDE, shared)
 
     @kernel(name="winograd_d_input")
     def d_transform_input(v: Matrix, between: Matrix, channels: Int, across: Int, image: Ptr) -> None:
+        row = between.row_stride
         with loop(SIDE) as i:
-            pixels = _pixels(between.row(i), channels, SIDE, step)
-            zero_vectors(between.row(i), channels * shared // LANES)
-            along(across, channels // LANES, *_positions(v, i, channels), *pixels[:shared], *pixels)
-        targets = _single_rows(between.at(image), SIDE)
-        along(1, between.row_stride // LANES, *_single_rows(between, SIDE), *targets[:shared], *targets)
+            pixels, positions = between.row(i), v.row(i * SIDE)
+            zero_vectors(pixels, channels * shared // LANES)
+            along(across, channels // LANES, positions, v.row_stride, channels, pixels, channels, channels * step)
+        along(1, row // LANES, between.ptr, row, 0, image, row, 0)
 
     return d_transform_input
 
 
-def _make_output(step: int, formula: Callable[..., tuple[Vec, ...]]) -> Kernel:
-    along = make_strided_elementwise("winograd_output_axis", formula, inputs=SIDE, outputs=step)
+def _make_output(step: int, formula: Callable[..., Sequence[Vec]]) -> Kernel:
+    along = _make_axis("winograd_output_axis", formula, SIDE, step)
 
     @kernel(name="winograd_output")
     def transform_output(m: Matrix, between: Ptr, channels: Int, across: Int, image: Matrix) -> None:
-        between_rows = image.at(between)
+        row = image.row_stride
         with loop(SIDE) as i:
-            pixels = _pixels(between_rows.row(i), channels, step, step)
-            along(across, channels // LANES, *_positions(m, i, channels), *pixels)
-        along(1, image.row_stride // LANES, *_single_rows(between_rows, SIDE), *_single_rows(image, step))
+            pixels, positions = between + row * i, m.row(i * SIDE)
+            along(across, channels // LANES, positions, m.row_stride, channels, pixels, channels, channels * step)
+        along(1, row // LANES, between, row, 0, image.ptr, row, 0)
 
     return transform_output
 
 
-def _positions(tiles: Matrix, i: Int, channels: Int) -> list[Matrix]:
-    """Row i of the positions of all tiles: 6 matrices with one row per tile."""
-    return [Matrix(tiles.row(i * SIDE + n), channels) for n in range(SIDE)]
+def _make_axis(name: str, formula: Callable[..., Sequence[Vec]], inputs: int, outputs: int, shared: int = 0) -> Kernel:
+    """A transform along one axis of many tiles, one after the other.
 
+    The inputs of a tile are `source_step` numbers apart, and those of the next tile start `source_next` further; the
+    same holds for outputs. The formula also takes the present values of the first `shared` outputs.
+    """
 
-def _pixels(row: Ptr, channels: Int, count: int, step: int) -> list[Matrix]:
-    """The first `count` pixels of all tiles in a row of an image: matrices with one row per tile."""
-    return [Matrix(row + channels * n, channels * step) for n in range(count)]
+    @kernel(name=name)
+    def axis(
+        tiles: Int,
+        vectors: Int,
+        source: Ptr,
+        source_step: Int,
+        source_next: Int,
+        target: Ptr,
+        target_step: Int,
+        target_next: Int,
+    ) -> None:
+        with loop(tiles) as i, loop(vectors) as n:
+            read = [source + (source_next * i + n * LANES + source_step * k) for k in range(inputs)]
+            written = [target + (target_next * i + n * LANES + target_step * k) for k in range(outputs)]
+            results = formula(*map(load, [*read, *written[:shared]]))
+            for address, result in zip(written, results, strict=True):
+                store(address, result)
 
-
-def _single_rows(matrix: Matrix, count: int) -> list[Matrix]:
-    """The first rows of a matrix, each as a matrix with one row."""
-    return [Matrix(matrix.row(n), 0) for n in range(count)]
+    return axis

@@ -62,29 +62,10 @@ def make_elementwise(
     return elementwise
 
 
-def make_strided_elementwise(name: str, formula: Formula, inputs: int, outputs: int) -> Kernel:
-    """`name(rows, vectors, *inputs, *outputs)`: a formula for rows of `vectors` registers, at any distance.
-
-    Rows are processed in order, so a row may read what the row before has written. Images with their channels last are
-    made of such rows.
-    """
-
-    @kernel(name=name, variadic=inputs + outputs)
-    def strided(rows: Int, vectors: Int, *matrices: Matrix) -> None:
-        with loop(rows) as i:
-            starts = [matrix.row(i) for matrix in matrices]
-            with loop(vectors) as n:
-                results = formula(*(load(start + n * LANES) for start in starts[:inputs]))
-                for target, result in zip(starts[inputs:], results, strict=True):
-                    store(target + n * LANES, result)
-
-    return strided
-
-
 def make_rowwise(name: str, formula: Formula, inputs: int, outputs: int) -> Kernel:
     """`name(rows, numbers, *inputs, *outputs)`: a formula for rows of any length, at any distance, in order.
 
-    Nothing outside of the rows is read or written.
+    Nothing outside of the rows is read or written. Images with their channels last are made of such rows.
     """
 
     @kernel(name=name, variadic=inputs + outputs)
