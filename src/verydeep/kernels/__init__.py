@@ -7,7 +7,9 @@ kernel calls for one batch, `_*_op` what torch calls. Tensors go in and tensors 
 compute has a reference in `verydeep.nn` or `verydeep.models`.
 """
 
+from verydeep.kernels.conv._conv_call import ConvOptions
 from verydeep.kernels.conv._conv_op import conv_layer
+from verydeep.kernels.conv._planned import PlannedConv
 from verydeep.kernels.dense._stack_op import (
     backward_mlp,
     cross_entropy_gradient,
@@ -22,6 +24,8 @@ from verydeep.kernels.gate._gate_op import highway_gate
 from verydeep.kernels.runtime._eligibility import (
     Activations,
     Backend,
+    can_plan_conv,
+    can_plan_inference,
     can_run_conv,
     can_run_gate,
     can_run_mlp,
@@ -37,7 +41,11 @@ from verydeep.kernels.runtime._eligibility import (
 __all__ = [
     "Activations",
     "Backend",
+    "ConvOptions",
+    "PlannedConv",
     "backward_mlp",
+    "can_plan_conv",
+    "can_plan_inference",
     "can_run_conv",
     "can_run_gate",
     "can_run_mlp",

@@ -14,7 +14,7 @@ from verydeep.errors import UserError, unknown
 from verydeep.models._network import Network, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.kernels import Backend, check_backend
-from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_steps
+from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
 
 
 class ConvNet(Network):
@@ -105,7 +105,8 @@ class ConvNet(Network):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
-        x = run_steps(self._steps(closed), x, self.recompute).flatten(1)
+        y = None if closed or self.training else run_inference(self, list(self.layers), x, self.backend)
+        x = (run_steps(self._steps(closed), x, self.recompute) if y is None else y).flatten(1)
         return x if self.classifier is None else self.classifier(x)
 
 

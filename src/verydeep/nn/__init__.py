@@ -13,6 +13,7 @@ from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
 from verydeep.nn._highway_linear import HighwayLinear
 from verydeep.nn._highway_stack import HighwayStack
+from verydeep.nn._inference import run_inference as run_inference
 from verydeep.nn._init import init_weight as init_weight, suggest_gate_bias
 from verydeep.nn._layer import HighwayLayer, Trace, Unscriptable as Unscriptable, check_closed as check_closed
 from verydeep.nn._lstm import LSTMHighway

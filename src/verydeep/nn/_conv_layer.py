@@ -20,7 +20,7 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
         x: `(batch, channel, height, width)`.
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
     """
-    kind = _kind(activation)
+    kind = activation_kind(activation)
     if kind is None or kernels.has_hooks(conv, activation) or not kernels.can_run_plain_conv(backend, conv, x):
         if kernels.prefers_channels_last(backend, x):
             x = x.contiguous(memory_format=torch.channels_last)  # the layers after this one keep it
@@ -35,8 +35,8 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
     return y
 
 
-def _kind(activation: nn.Module) -> str | None:
-    """The kernels' name of an activation."""
+def activation_kind(activation: nn.Module | None) -> str | None:
+    """The kernels' name of an activation; None if they have none."""
     if type(activation) is Maxout and activation.dim == 1:
         return "maxout"
     return "relu" if type(activation) is nn.ReLU else None

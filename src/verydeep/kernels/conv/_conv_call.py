@@ -1,6 +1,6 @@
 """One call of a fused convolutional layer: pieces of work for threads, filters, and the calls of the kernels."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NUMBER = 4  # bytes
 _TILES = 128  # per group of images: enough for the products, few enough for the cache
 _PIXELS = 128  # the same for patches
+_WORTH_A_THREAD = 2**20  # multiply-adds of one image
 
 
 class ConvOptions(NamedTuple):
@@ -49,6 +50,15 @@ class ConvOptions(NamedTuple):
         from verydeep.kernels.conv._epilogue import Epilogue
 
         return Epilogue(self.kind, self.affine_maps)
+
+
+class Piece(NamedTuple):
+    """The work of one kernel call: some images, and some rows of their outputs."""
+
+    image: int
+    images: int
+    first: int
+    rows: int
 
 
 def uses_winograd(taps: int, stride: int, channels: int) -> bool:
@@ -85,8 +95,9 @@ class ConvCall:
             self.batch = batch
         winograd = uses_winograd(taps, options.stride, channels)
         self.filters = Filters(weight, options.pieces, winograd)
-        step = 7 - taps if winograd else 1
+        self.step = step = 7 - taps if winograd else 1
         rows = -(-out_height // step) * -(-out_width // step)
+        self.multiply_adds = weight.numel() * out_height * out_width  # per image
         self.group = max(1, (_TILES if winograd else _PIXELS) // rows)
         self.shared = channels, outs, height, width, options.padding, out_height, out_width
         piece: Shape = Shape(*self.shared, self.group, 0, out_height)
@@ -95,34 +106,50 @@ class ConvCall:
 
     def forward(self, x: Tensor, bias: Tensor, y: Tensor, z: Tensor | None) -> None:
         """Write y, and z if it is given."""
-        sizes, images_of = torch.tensor(self.shared), self._images
-        u, scratches = self._memory(self.filters.forward_size)
+        sizes, pieces = torch.tensor(self.shared), self.forward_pieces()
+        u, scratches = self._memory(self.filters.forward_size, len(pieces))
         self.filters.write_forward(bias, u)
-        kept = y if z is None else z
+        run_together(self.forward_jobs(pieces, x, u, y, z, scratches, sizes))
 
-        def group(job: int, first: int, images: int) -> Call:
-            addresses = (images_of(x, first), u.data_ptr(), images_of(kept, first), images_of(y, first), scratches[job])
-            return self.run_forward, (*addresses, sizes.data_ptr(), images, 0, self.shared[5], int(z is not None))
+    def forward_jobs(
+        self,
+        pieces: Sequence[Sequence[Piece]],
+        x: Tensor,
+        u: Tensor,
+        y: Tensor,
+        z: Tensor | None,
+        scratches: Sequence[int],
+        sizes: Tensor,
+    ) -> list[Job]:
+        """The kernel calls for pieces of work; every job has scratch memory of its own."""
 
-        run_together(self._jobs(group))
+        def call(piece: Piece, scratch: int) -> Call:
+            there = [self._images(images, piece.image) for images in (x, y if z is None else z, y)]
+            addresses = there[0], u.data_ptr(), *there[1:], scratch, sizes.data_ptr()
+            return self.run_forward, (*addresses, piece.images, piece.first, piece.rows, int(z is not None))
+
+        return [[call(piece, scratch) for piece in job] for job, scratch in zip(pieces, scratches, strict=True)]
 
     def backward(self, dy: Tensor, x: Tensor, kept: Tensor, dx: Tensor | None) -> tuple[Tensor, Tensor]:
         """Write dx if it is given, and return the gradients of weight and bias."""
-        sizes, images_of = torch.tensor(self.shared), self._images
-        size, jobs = self.filters.forward_size, len(self._shares())
-        memory, scratches = self._memory(self.filters.backward_size + jobs * size)
-        u, *sums = memory.split([self.filters.backward_size, *[size] * jobs])
+        sizes, pieces = torch.tensor(self.shared), self._pieces()
+        size = self.filters.forward_size
+        memory, scratches = self._memory(self.filters.backward_size + len(pieces) * size, len(pieces))
+        u, *sums = memory.split([self.filters.backward_size, *[size] * len(pieces)])
         if dx is not None:
             self.filters.write_backward(u)
 
-        def group(job: int, first: int, images: int) -> Call:
-            there = [images_of(tensor, first) for tensor in (dy, x, kept)]
-            d_there = images_of(x if dx is None else dx, first), sums[job].data_ptr()
-            start = int(first == self._shares()[job][0])
-            more = sizes.data_ptr(), images, start, int(dx is not None)
-            return self.run_backward, (*there, u.data_ptr(), *d_there, scratches[job], *more)
+        def call(piece: Piece, is_first: bool, du: Tensor, scratch: int) -> Call:
+            there = [self._images(tensor, piece.image) for tensor in (dy, x, kept)]
+            d_there = self._images(x if dx is None else dx, piece.image), du.data_ptr(), scratch, sizes.data_ptr()
+            return self.run_backward, (*there, u.data_ptr(), *d_there, piece.images, is_first, int(dx is not None))
 
-        run_together(self._jobs(group))
+        run_together(
+            [
+                [call(piece, n == 0, du, scratch) for n, piece in enumerate(job)]
+                for job, du, scratch in zip(pieces, sums, scratches, strict=True)
+            ]
+        )
         for du in sums[1:]:  # always in the same order: the same bits
             sums[0].add_(du)
         return self.filters.gradients(sums[0])
@@ -131,24 +158,34 @@ class ConvCall:
         """The address of an image."""
         return images.data_ptr() + first * (images.numel() // self.batch) * _NUMBER
 
-    def _shares(self) -> list[tuple[int, int]]:
-        """The first and last image of each job."""
+    def _pieces(self) -> list[list[Piece]]:
+        """Groups of images for each job; their number depends only on the sizes and on the number of threads."""
         jobs = max(1, min(torch.get_num_threads(), self.batch))
-        return list(pairwise(self.batch * i // jobs for i in range(jobs + 1)))
-
-    def _memory(self, numbers: int) -> tuple[Tensor, list[int]]:
-        """Memory that is only used in this call: some numbers, and the addresses of the jobs' scratch memory."""
-        jobs = len(self._shares())
-        memory = thread_scratch(numbers + jobs * self.scratch_size)
-        start = memory.data_ptr() + numbers * _NUMBER
-        return memory[:numbers], [start + job * self.scratch_size * _NUMBER for job in range(jobs)]
-
-    def _jobs(self, group: Callable[[int, int, int], Call]) -> list[Job]:
-        """A job for each share of the images: calls for a group of images each."""
+        shares = pairwise(self.batch * i // jobs for i in range(jobs + 1))
+        rows = self.shared[5]
         return [
-            [group(job, image, min(self.group, last - image)) for image in range(first, last, self.group)]
-            for job, (first, last) in enumerate(self._shares())
+            [Piece(image, min(self.group, last - image), 0, rows) for image in range(first, last, self.group)]
+            for first, last in shares
         ]
+
+    def forward_pieces(self) -> list[list[Piece]]:
+        """As `_pieces`, but an image may also be divided among threads."""
+        tall = -(-self.shared[5] // self.step)
+        parts = min(torch.get_num_threads() // self.batch, tall, self.multiply_adds // _WORTH_A_THREAD)
+        if parts < 2:
+            return self._pieces()
+        bounds = list(pairwise(min(self.shared[5], tall * i // parts * self.step) for i in range(parts + 1)))
+        bounds[-1] = bounds[-1][0], self.shared[5]
+        return [[Piece(image, 1, first, last - first)] for image in range(self.batch) for first, last in bounds]
+
+    def _memory(self, numbers: int, jobs: int) -> tuple[Tensor, list[int]]:
+        """Memory that is only used in this call: some numbers, and the addresses of the jobs' scratch memory."""
+        memory = thread_scratch(numbers + jobs * self.scratch_size)
+        return memory[:numbers], self.scratches(memory.data_ptr() + numbers * _NUMBER, jobs)
+
+    def scratches(self, start: int, jobs: int) -> list[int]:
+        """The addresses of the jobs' scratch memory, one after the other."""
+        return [start + job * self.scratch_size * _NUMBER for job in range(jobs)]
 
 
 def _output_side(side: int, taps: int, options: ConvOptions) -> int:

@@ -22,6 +22,7 @@ Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, t
 
 FEWEST_CHANNELS = 8  # of x for Winograd's tiles: their transforms cost as much for one channel as for a register
 _LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels pay off
+_MOST_PLANNED = 16  # images for which a plan is worth its memory
 _LEAST_OUTPUTS = 64  # of a convolution of fewer channels, above which the kernels pay off
 
 
@@ -61,6 +62,17 @@ def can_run_plain_conv(backend: Backend, conv: nn.Module, x: Tensor) -> bool:
     pays_off = conv.out_channels >= _LEAST_OUTPUTS if few else side in (1, 3, 5)
     size = len(x) * conv.out_channels * x.shape[2] * x.shape[3]
     return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
+
+
+def can_plan_inference(backend: Backend, x: Tensor) -> bool:
+    """Whether a network that is in evaluation mode may run from a plan: with few images and without gradients."""
+    few = not torch.is_grad_enabled() and x.dim() == 4 and len(x) <= _MOST_PLANNED
+    return few and backend != "reference" and _are_plain(x)
+
+
+def can_plan_conv(activations: Activations, *convs: nn.Module) -> bool:
+    """Whether the convolutions of a layer have kernels that suit few images."""
+    return _is_known(activations) and all(map(_is_planned, convs))
 
 
 def prefers_channels_last(backend: Backend, x: Tensor) -> bool:
@@ -160,6 +172,16 @@ def _is_plain(tensor: Tensor) -> bool:
 def _takes_gradient(parameter: Tensor) -> bool:
     hooks = parameter._backward_hooks or parameter._post_accumulate_grad_hooks
     return parameter.is_leaf and parameter.requires_grad and parameter.grad is None and not hooks
+
+
+def _is_planned(conv: nn.Module) -> bool:
+    if type(conv) is not nn.Conv2d or conv.stride != (1, 1) or not _is_square(conv):
+        return False
+    weight, bias = conv._parameters.get("weight"), conv._parameters.get("bias")
+    if weight is None or bias is None or not (_is_plain(weight) and _is_plain(bias)):
+        return False
+    side = conv.kernel_size[0]
+    return side in (3, 5) or (side == 1 and conv.padding == (0, 0))
 
 
 def _is_square(conv: nn.Conv2d) -> bool:
