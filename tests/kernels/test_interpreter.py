@@ -227,7 +227,7 @@ def test_classifiers(width: int, classes: int, samples: int) -> None:
 @settings(max_examples=20)
 @given(
     rows=st.integers(1, 3),
-    blocks=st.integers(LANES, 3 * LANES),
+    blocks=st.integers(1, 3 * LANES),
     affine_maps=st.sampled_from([2, 3]),
     activation=ACTIVATIONS,
 )

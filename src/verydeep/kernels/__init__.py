@@ -7,7 +7,9 @@ kernel calls for one batch, `_*_op` what torch calls. Tensors go in and tensors 
 compute has a reference in `verydeep.nn` or `verydeep.models`.
 """
 
-from verydeep.kernels.conv._conv_op import highway_conv
+from verydeep.kernels.conv._conv_call import ConvOptions
+from verydeep.kernels.conv._conv_op import conv_layer
+from verydeep.kernels.conv._planned import PlannedConv
 from verydeep.kernels.dense._stack_op import (
     backward_mlp,
     cross_entropy_gradient,
@@ -22,32 +24,42 @@ from verydeep.kernels.gate._gate_op import highway_gate
 from verydeep.kernels.runtime._eligibility import (
     Activations,
     Backend,
+    can_plan_conv,
+    can_plan_inference,
     can_run_conv,
     can_run_gate,
     can_run_mlp,
+    can_run_plain_conv,
     can_run_stack,
     can_set_gradients,
     check_backend,
     has_hooks,
     has_own_hooks,
+    prefers_channels_last,
 )
 
 __all__ = [
     "Activations",
     "Backend",
+    "ConvOptions",
+    "PlannedConv",
     "backward_mlp",
+    "can_plan_conv",
+    "can_plan_inference",
     "can_run_conv",
     "can_run_gate",
     "can_run_mlp",
+    "can_run_plain_conv",
     "can_run_stack",
     "can_set_gradients",
     "check_backend",
+    "conv_layer",
     "cross_entropy_gradient",
     "has_hooks",
     "has_own_hooks",
-    "highway_conv",
     "highway_gate",
     "open_layers",
+    "prefers_channels_last",
     "run_mlp",
     "run_stack",
     "stack",

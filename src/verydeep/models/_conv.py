@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import count, pairwise
 from typing import Any
@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from verydeep.errors import UserError, unknown
 from verydeep.models._network import Network, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
-from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_steps
+from verydeep.kernels import Backend, check_backend
+from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
 
 
 class ConvNet(Network):
@@ -47,6 +48,7 @@ class ConvNet(Network):
             for name, module in build.modules(layer):
                 self.layers.add_module(name, module)
         self.recompute = False
+        self._backend: Backend = "auto"
         self.classifier = None
         if config.classifier_std is not None:
             self.classifier = nn.Linear(math.prod(build.shape), config.classes, **factory)
@@ -71,6 +73,19 @@ class ConvNet(Network):
     def highway_depth(self) -> int:
         return sum(isinstance(layer, HighwayConv2d) for layer in self.layers)
 
+    @property
+    def backend(self) -> Backend:
+        """Where the convolutions run: "auto", "fused" or "reference"; assigning it sets that of the highway layers."""
+        return self._backend
+
+    @backend.setter
+    def backend(self, backend: Backend) -> None:
+        check_backend(backend)
+        self._backend = backend
+        for layer in self.layers:
+            if isinstance(layer, HighwayConv2d):
+                layer.backend = backend
+
     def checkpoint_activations(self) -> None:
         self.recompute = True
 
@@ -90,13 +105,23 @@ class ConvNet(Network):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
-        numbers = count()
-        steps = [
-            partial(layer, closed=next(numbers) in closed) if isinstance(layer, HighwayConv2d) else layer
-            for layer in self.layers
-        ]
-        x = run_steps(steps, x, self.recompute).flatten(1)
+        y = None if closed or self.training else run_inference(self, list(self.layers), x, self.backend)
+        x = (run_steps(self._steps(closed), x, self.recompute) if y is None else y).flatten(1)
         return x if self.classifier is None else self.classifier(x)
+
+
+    def _steps(self, closed: Collection[int]) -> list[Callable[[Tensor], Tensor]]:
+        """The layers in order; a convolution and its activation are one step."""
+        layers, numbers = iter(self.layers), count()
+        steps: list[Callable[[Tensor], Tensor]] = []
+        for layer in layers:
+            if isinstance(layer, HighwayConv2d):
+                steps.append(partial(layer, closed=next(numbers) in closed))
+            elif isinstance(layer, nn.Conv2d):
+                steps.append(partial(run_conv, layer, next(layers), backend=self.backend))
+            else:
+                steps.append(layer)
+        return steps
 
 
 def _init_rectified(module: nn.Conv2d | nn.Linear, pieces: int) -> None:

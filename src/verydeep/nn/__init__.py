@@ -8,10 +8,12 @@ relatives of the LSTM. `functional` has the paper's operations. `closed=` makes 
 
 from verydeep.nn import functional
 from verydeep.nn._activations import activation_name as activation_name, resolve_activation as resolve_activation
+from verydeep.nn._conv_layer import run_conv as run_conv
 from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
 from verydeep.nn._highway_linear import HighwayLinear
 from verydeep.nn._highway_stack import HighwayStack
+from verydeep.nn._inference import run_inference as run_inference
 from verydeep.nn._init import init_weight as init_weight, suggest_gate_bias
 from verydeep.nn._layer import HighwayLayer, Trace, Unscriptable as Unscriptable, check_closed as check_closed
 from verydeep.nn._lstm import LSTMHighway

@@ -135,8 +135,8 @@ class HighwayConv2d(_HighwayConv):
             return super()._fused(x, x_hat)
         weight, bias = self.joint_weight(), self.joint_bias()
         keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
-        x = x.contiguous(memory_format=torch.channels_last)
-        y: Tensor = kernels.highway_conv(x, weight, bias, activation_name(self.activation), keep)[0]
+        kind = f"highway_{activation_name(self.activation)}"
+        y: Tensor = kernels.conv_layer(x, weight, bias, self.kernel_size // 2, 1, kind, len(self.maps()), keep)[0]
         return y
 
 

@@ -1,4 +1,4 @@
-"""The fused convolutional highway layer as torch operators, forward and backward."""
+"""Fused convolutional layers as torch operators, forward and backward."""
 
 from functools import partial
 from typing import Any
@@ -7,40 +7,64 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall
+from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions
 from verydeep.kernels.gate._gate_op import gate_reference, gradients
 
 
-def conv_reference(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
+def conv_reference(
+    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int
+) -> Tensor:
     """What the operator computes, in torch's operations."""
-    return gate_reference(F.conv2d(x, weight, bias, 1, 1), x, weight.shape[0] // x.shape[1], -3, activation)
+    z = F.conv2d(x, weight, bias, stride, padding)
+    if kind.startswith("highway"):
+        return gate_reference(z, x, affine_maps, -3, kind.removeprefix("highway_"))
+    if kind == "maxout":
+        return z.unflatten(1, (-1, affine_maps)).amax(2)
+    return torch.relu(z) if kind == "relu" else z
 
 
-@torch.library.custom_op("verydeep::highway_conv", mutates_args=())
-def highway_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str, keep: bool) -> tuple[Tensor, Tensor]:
-    """The output of a convolutional highway layer, and z for its backward pass.
+@torch.library.custom_op("verydeep::conv_layer", mutates_args=())
+def conv_layer(
+    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """The output of a convolutional layer, and z if its backward pass needs it.
 
     Args:
         x: `(batch, channel, height, width)`; copied unless it is in channels-last format.
-        weight: `(map * channel, channel, 3, 3)`, the filters of H, of T and, with three affine maps, of C.
-        bias: `(map * channel)`.
-        activation: The activation of the block state, "relu" or "tanh".
+        weight: `(out, channel, side, side)`. In a highway layer these are the filters of H, of T and, with three affine
+            maps, of C; with maxout, the pieces of a channel are adjacent.
+        bias: `(out)`.
+        padding: Zeros around the images.
+        stride: The stride of the convolution.
+        kind: What follows the convolution: "linear", "relu", "maxout", "highway_relu" or "highway_tanh".
+        affine_maps: The number of affine maps: pieces of maxout, or H, T and an independent C of a highway layer.
         keep: Whether there will be a backward pass; otherwise z is empty.
     """
-    x = _channels_last(x)
-    y, z = torch.empty_like(x), _z(x, weight, keep)
-    ConvCall(x.shape, weight, activation).forward(x, bias.contiguous(), y, z if keep else None)
+    x, options = _channels_last(x), ConvOptions(padding, stride, kind, affine_maps)
+    call = ConvCall(x.shape, weight, options)
+    y, z = _outputs(x, call, options, keep)
+    call.forward(x, bias.contiguous(), y, z if z.numel() else None)
     return y, z
 
 
-@torch.library.custom_op("verydeep::highway_conv_backward", mutates_args=())
-def highway_conv_backward(
-    dy: Tensor, x: Tensor, z: Tensor, weight: Tensor, activation: str
+@torch.library.custom_op("verydeep::conv_layer_backward", mutates_args=())
+def conv_layer_backward(
+    dy: Tensor,
+    x: Tensor,
+    kept: Tensor,
+    weight: Tensor,
+    padding: int,
+    stride: int,
+    kind: str,
+    affine_maps: int,
+    with_dx: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, weight and bias."""
-    dy, x, z = _channels_last(dy), _channels_last(x), _channels_last(z)  # hooks may have changed the memory format of z
-    dx = torch.empty_like(x)
-    return dx, *ConvCall(x.shape, weight, activation).backward(dy, x, z, dx)
+    """The gradients of x, weight and bias; that of x is empty unless it is asked for. `kept` is z, or y without it."""
+    dy, x, kept = (_channels_last(images) for images in (dy, x, kept))  # hooks may have changed the memory format
+    options = ConvOptions(padding, stride, kind, affine_maps)
+    dx = torch.empty_like(x) if with_dx or options.epilogue.carries else None
+    d_weight, d_bias = ConvCall(x.shape, weight, options).backward(dy, x, kept, dx)
+    return (x.new_empty(0) if dx is None else dx), d_weight, d_bias
 
 
 def _channels_last(images: Tensor) -> Tensor:
@@ -48,36 +72,59 @@ def _channels_last(images: Tensor) -> Tensor:
     return images.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def _z(x: Tensor, weight: Tensor, keep: bool) -> Tensor:
-    batch, _, height, width = x.shape
-    return x.new_empty(batch, height, width, weight.shape[0]).movedim(-1, 1) if keep else x.new_empty(0)
+def _outputs(x: Tensor, call: ConvCall, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
+    y = x.new_empty(call.y_shape).movedim(-1, 1)
+    return y, x.new_empty(call.z_shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
 
 
-@highway_conv.register_fake
-def _(x: Tensor, weight: Tensor, bias: Tensor, activation: str, keep: bool) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(_channels_last(x)), _z(x, weight, keep)
+@conv_layer.register_fake
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
+) -> tuple[Tensor, Tensor]:
+    options = ConvOptions(padding, stride, kind, affine_maps)
+    return _outputs(x, ConvCall(x.shape, weight, options), options, keep)
 
 
-@highway_conv_backward.register_fake
-def _(dy: Tensor, x: Tensor, z: Tensor, weight: Tensor, activation: str) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(_channels_last(x)), weight.new_empty(weight.shape), weight.new_empty(weight.shape[:1])
+@conv_layer_backward.register_fake
+def _(
+    dy: Tensor,
+    x: Tensor,
+    kept: Tensor,
+    weight: Tensor,
+    padding: int,
+    stride: int,
+    kind: str,
+    affine_maps: int,
+    with_dx: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    carries = ConvOptions(padding, stride, kind, affine_maps).epilogue.carries
+    dx = torch.empty_like(_channels_last(x)) if with_dx or carries else x.new_empty(0)
+    return dx, weight.new_empty(weight.shape), weight.new_empty(weight.shape[:1])
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ANN401 - torch's interface
-    x, weight, bias, ctx.activation, _ = inputs
-    ctx.save_for_backward(x, weight, bias, output[1])
+    x, weight, bias, *ctx.options, _keep = inputs
+    y, z = output
+    ctx.save_for_backward(x, weight, bias, z if ConvOptions(*ctx.options).epilogue.needs_z else y)
     ctx.set_materialize_grads(False)
 
 
 def _backward(ctx: Any, dy: Tensor | None, _dz: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
     if dy is None:
-        return (None,) * 5
-    x, weight, bias, z = ctx.saved_tensors
+        return (None,) * 8
+    x, weight, bias, kept = ctx.saved_tensors
     if torch.is_grad_enabled():  # for second derivatives, which torch's operations have
-        grads = gradients(partial(conv_reference, activation=ctx.activation), (x, weight, bias), dy)
+        function = partial(_reference, ctx.options)
+        dx, d_weight, d_bias = gradients(function, (x, weight, bias), dy)
     else:
-        grads = highway_conv_backward(dy, x, z, weight, ctx.activation)
-    return *grads, None, None
+        with_dx: bool = ctx.needs_input_grad[0]
+        dx, d_weight, d_bias = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
+        dx = dx if with_dx else None
+    return dx, d_weight, d_bias, *(None,) * 5
 
 
-highway_conv.register_autograd(_backward, setup_context=_setup)
+def _reference(options: tuple[Any, ...], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return conv_reference(x, weight, bias, *options)
+
+
+conv_layer.register_autograd(_backward, setup_context=_setup)

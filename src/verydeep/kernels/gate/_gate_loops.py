@@ -7,10 +7,8 @@ from collections.abc import Callable
 from functools import cache
 
 from verydeep.kernels import _formulas as f
-from verydeep.kernels.ir._control import when
-from verydeep.kernels.ir._elementwise import make_strided_elementwise
+from verydeep.kernels.ir._elementwise import Formula, make_rowwise
 from verydeep.kernels.ir._kernel import Kernel, kernel
-from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, Matrix, Ptr
 from verydeep.kernels.ir._vector import Vec
 
@@ -18,34 +16,26 @@ _Both = Callable[[Vec, Vec], tuple[Vec, Vec]]
 _Derivative = Callable[[Vec, Vec], Vec]
 
 
-@cache
-def make_gate(affine_maps: int, activation: str) -> Kernel:
-    """`gate(rows, vectors, x, *z, y)`: y from x and the pre-activations z."""
+def gate_formula(affine_maps: int, activation: str) -> Formula:
+    """`formula(x, *z)`: y from x and the pre-activations z."""
     both = _tanh_and_sigmoid if activation == "tanh" else f.relu_and_sigmoid
-    formula = (_coupled if affine_maps == 2 else _independent)(both)
-    return make_strided_elementwise("gate", formula, inputs=1 + affine_maps, outputs=1)
+    return (_coupled if affine_maps == 2 else _independent)(both)
 
 
-@cache
-def make_d_gate(affine_maps: int, activation: str) -> Kernel:
-    """`d_gate(rows, vectors, dy, x, *z, dx, *dz)`: its gradients."""
+def d_gate_formula(affine_maps: int, activation: str) -> Formula:
+    """`formula(dy, x, *z)`: the gradients of x and z."""
     both, derivative = (_tanh_and_sigmoid, f.d_tanh) if activation == "tanh" else (f.relu_and_sigmoid, f.d_relu)
-    formula = (_d_coupled if affine_maps == 2 else _d_independent)(both, derivative)
-    return make_strided_elementwise("d_gate", formula, inputs=2 + affine_maps, outputs=1 + affine_maps)
+    return (_d_coupled if affine_maps == 2 else _d_independent)(both, derivative)
 
 
 @cache
 def make_gate_forward(affine_maps: int, activation: str) -> Kernel:
     """The forward pass: y from z, which is `(row, map, block)`, and x; x and y are `(row, block)`."""
-    gate = make_gate(affine_maps, activation)
+    gate = make_rowwise("gate", gate_formula(affine_maps, activation), inputs=1 + affine_maps, outputs=1)
 
     @kernel
     def gate_forward(z: Ptr, x: Ptr, y: Ptr, rows: Int, blocks: Int) -> None:
-        def from_column(column: Int | int, vectors: Int | int) -> None:
-            zs = [Matrix(z + (blocks * i + column), blocks * affine_maps) for i in range(affine_maps)]
-            gate(rows, vectors, Matrix(x + column, blocks), *zs, Matrix(y + column, blocks))
-
-        _whole_row(blocks, from_column)
+        gate(rows, blocks, Matrix(x, blocks), *map_parts(z, blocks, affine_maps), Matrix(y, blocks))
 
     return gate_forward
 
@@ -53,29 +43,22 @@ def make_gate_forward(affine_maps: int, activation: str) -> Kernel:
 @cache
 def make_gate_backward(affine_maps: int, activation: str) -> Kernel:
     """The backward pass of the paper's appendix, through the activations."""
-    d_gate = make_d_gate(affine_maps, activation)
+    formula = d_gate_formula(affine_maps, activation)
+    d_gate = make_rowwise("d_gate", formula, inputs=2 + affine_maps, outputs=1 + affine_maps)
 
     @kernel
     def gate_backward(dy: Ptr, z: Ptr, x: Ptr, dz: Ptr, dx: Ptr, rows: Int, blocks: Int) -> None:
-        def from_column(column: Int | int, vectors: Int | int) -> None:
-            zs, dzs = (
-                [Matrix(start + (blocks * i + column), blocks * affine_maps) for i in range(affine_maps)]
-                for start in (z, dz)
-            )
-            own_dy, own_x, own_dx = (Matrix(start + column, blocks) for start in (dy, x, dx))
-            d_gate(rows, vectors, own_dy, own_x, *zs, own_dx, *dzs)
-
-        _whole_row(blocks, from_column)
+        z_parts, dz_parts = (map_parts(start, blocks, affine_maps) for start in (z, dz))
+        own_dy, own_x, own_dx = (Matrix(start, blocks) for start in (dy, x, dx))
+        d_gate(rows, blocks, own_dy, own_x, *z_parts, own_dx, *dz_parts)
 
     return gate_backward
 
 
-def _whole_row(blocks: Int, from_column: Callable[[Int | int, Int | int], None]) -> None:
-    """Work on all registers of a row; a last register that is not full overlaps the one before."""
-    vectors = blocks // LANES
-    from_column(0, vectors)
-    with when(vectors * LANES < blocks):
-        from_column(blocks - LANES, 1)
+def map_parts(z: Ptr, blocks: Int, affine_maps: int, row_stride: Int | None = None) -> list[Matrix]:
+    """The parts of z that belong to each affine map; rows have no gaps unless their distance is given."""
+    stride = blocks * affine_maps if row_stride is None else row_stride
+    return [Matrix(z + blocks * i, stride) for i in range(affine_maps)]
 
 
 def _tanh_and_sigmoid(z: Vec, zt: Vec) -> tuple[Vec, Vec]:

@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.kernels.runtime._threads import Call, run_together
@@ -69,29 +68,25 @@ class _Rows:
     """How tensors in the memory format of z divide into rows.
 
     A row is a contiguous range: all feature maps of an image, all channels of a position in channels-last format, or
-    the blocks of one sample. A kernel needs at least one register per row; shorter rows are padded.
+    the blocks of one sample.
     """
 
     def __init__(self, z: Tensor, affine_maps: int, dim: int) -> None:
-        from verydeep.kernels.ir._processor import LANES
-
         self.dim, self.last = dim, _channels_last(z, dim)
         shape = list(z.movedim(dim, -1).shape if self.last else z.shape)
         self.place = -1 if self.last else dim
         self.channels, self.shape = z.shape[dim] // affine_maps, shape
         self.blocks = self.channels * (1 if self.last else prod(shape[len(shape) + dim + 1 :]))
-        self.padding = max(0, LANES - self.blocks)
 
     def of(self, tensor: Tensor, affine_maps: int = 1) -> Tensor:
-        """A tensor as `(row, map, block)`; copied only if it has another memory format or needs padding."""
+        """A tensor as `(row, map, block)`; copied only if it has another memory format."""
         rows = tensor.movedim(self.dim, -1) if self.last else tensor
-        rows = rows.contiguous().view(-1, affine_maps, self.blocks)
-        return F.pad(rows, (0, self.padding)) if self.padding else rows
+        return rows.contiguous().view(-1, affine_maps, self.blocks)
 
     def back(self, rows: Tensor) -> Tensor:
         """The inverse of `of`."""
         self.shape[self.place] = rows.shape[1] * self.channels
-        tensor = rows[..., : self.blocks].contiguous().view(self.shape)
+        tensor = rows.view(self.shape)
         return tensor.movedim(-1, self.dim) if self.last else tensor
 
     def run(self, kernel: "Function", *tensors: Tensor) -> None:

@@ -2,11 +2,20 @@
 
 from collections.abc import Callable, Sequence
 
-from verydeep.kernels.ir._control import Variable, loop
+from verydeep.kernels.ir._control import Variable, loop, when
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, Matrix, Ptr
-from verydeep.kernels.ir._vector import Vec, broadcast, load, load_number, store, store_number
+from verydeep.kernels.ir._vector import (
+    Vec,
+    broadcast,
+    load,
+    load_lanes,
+    load_number,
+    store,
+    store_lanes,
+    store_number,
+)
 
 Formula = Callable[..., Sequence[Vec]]
 
@@ -53,26 +62,32 @@ def make_elementwise(
     return elementwise
 
 
-def make_strided_elementwise(name: str, formula: Formula, inputs: int, outputs: int) -> Kernel:
-    """`name(rows, vectors, *inputs, *outputs)`: a formula for rows of `vectors` registers, at any distance.
+def make_rowwise(name: str, formula: Formula, inputs: int, outputs: int) -> Kernel:
+    """`name(rows, numbers, *inputs, *outputs)`: a formula for rows of any length, at any distance, in order.
 
-    Rows are processed in order, so a row may read what the row before has written. Images with their channels last are
-    made of such rows.
+    Nothing outside of the rows is read or written. Images with their channels last are made of such rows.
     """
 
     @kernel(name=name, variadic=inputs + outputs)
-    def strided(rows: Int, vectors: Int, *matrices: Matrix) -> None:
+    def rowwise(rows: Int, numbers: Int, *matrices: Matrix) -> None:
+        vectors = numbers // LANES
+        done = vectors * LANES
+        rest = numbers - done
         with loop(rows) as i:
             starts = [matrix.row(i) for matrix in matrices]
             with loop(vectors) as n:
                 results = formula(*(load(start + n * LANES) for start in starts[:inputs]))
                 for target, result in zip(starts[inputs:], results, strict=True):
                     store(target + n * LANES, result)
+            with when(rest != 0):
+                results = formula(*(load_lanes(start + done, rest) for start in starts[:inputs]))
+                for target, result in zip(starts[inputs:], results, strict=True):
+                    store_lanes(target + done, result, rest)
 
-    return strided
+    return rowwise
 
 
 add = make_elementwise("add", lambda a, b: (a + b,), inputs=2, outputs=1)
 copy = make_elementwise("copy", lambda a: (a,), inputs=1, outputs=1)
-strided_add = make_strided_elementwise("strided_add", lambda a, b: (a + b,), inputs=2, outputs=1)
-strided_copy = make_strided_elementwise("strided_copy", lambda a: (a,), inputs=1, outputs=1)
+add_rows = make_rowwise("add_rows", lambda a, b: (a + b,), inputs=2, outputs=1)
+copy_rows = make_rowwise("copy_rows", lambda a: (a,), inputs=1, outputs=1)

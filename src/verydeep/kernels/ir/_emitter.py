@@ -84,6 +84,14 @@ class Emitter(ABC):
         """A register into memory."""
 
     @abstractmethod
+    def load_lanes(self, address: Handle, count: Handle) -> Handle:
+        """The first lanes of a register from memory; the others are 0 and their memory is not accessed."""
+
+    @abstractmethod
+    def store_lanes(self, value: Handle, address: Handle, count: Handle) -> None:
+        """The first lanes of a register into memory; the memory of the others is not accessed."""
+
+    @abstractmethod
     def load_number(self, address: Handle) -> Handle:
         """One float32 from memory."""
 

@@ -51,6 +51,7 @@ def _python_function(kernel: Kernel) -> Callable[..., None]:
         "multiply_add": _multiply_add,
         "power_of_two": _power_of_two,
         "divide": _divide,
+        "padded": _padded,
     }
     names |= {other.name: _python_function(other) for other in emitted.called.values()}
     exec(compile(emitted.source, f"<{kernel.name}>", "exec"), names)
@@ -138,6 +139,12 @@ class NumPyEmitter(Emitter):
     def store_vector(self, value: Name, address: Name) -> None:
         self._line(f"memory.store({address}, {value}, {self._where()})")
 
+    def load_lanes(self, address: Name, count: Name) -> Name:
+        return self._new(f"padded(memory.load({address}, {count}, {self._where()}))")
+
+    def store_lanes(self, value: Name, address: Name, count: Name) -> None:
+        self._line(f"memory.store({address}, {value}[:{count}], {self._where()})")
+
     def load_number(self, address: Name) -> Name:
         return self._new(f"memory.load({address}, 1, {self._where()})[0]")
 
@@ -202,6 +209,11 @@ def _multiply_add(a: Array, b: Array, c: Array) -> Array:
 def _power_of_two(shifted: Array) -> Array:
     bits: Any = shifted.view(np.int32)
     return ((bits << 23) + (127 << 23)).astype(np.int32).view(np.float32)  # type: ignore[no-any-return]
+
+
+def _padded(values: Array) -> Array:
+    """A register with these numbers in its first lanes and 0 in the others."""
+    return np.concatenate([values, np.zeros(LANES - len(values), np.float32)])
 
 
 def _divide(a: int, b: int) -> int:

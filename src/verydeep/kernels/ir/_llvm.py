@@ -124,6 +124,27 @@ class LLVMEmitter(Emitter):
     def store_vector(self, value: IRValue, address: IRValue) -> None:
         self.builder.store(value, self.builder.inttoptr(address, _VECTOR.as_pointer())).align = NUMBER
 
+    def load_lanes(self, address: IRValue, count: IRValue) -> IRValue:
+        place = self.builder.inttoptr(address, _VECTOR.as_pointer())
+        arguments = [place, ir.Constant(_LANE, NUMBER), self._first_lanes(count), ir.Constant(_VECTOR, None)]
+        return self._masked("load", _VECTOR, arguments)
+
+    def store_lanes(self, value: IRValue, address: IRValue, count: IRValue) -> None:
+        place = self.builder.inttoptr(address, _VECTOR.as_pointer())
+        self._masked("store", ir.VoidType(), [value, place, ir.Constant(_LANE, NUMBER), self._first_lanes(count)])
+
+    def _masked(self, name: str, result: IRValue, arguments: Sequence[IRValue]) -> IRValue:
+        name, module = f"llvm.masked.{name}.v{LANES}f32.p0", self.module.module
+        kind = ir.FunctionType(result, [argument.type for argument in arguments])
+        return self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), arguments)
+
+    def _first_lanes(self, count: IRValue) -> IRValue:
+        """A mask of the first lanes."""
+        empty = ir.Constant(_MASK, ir.Undefined)
+        first = self.builder.insert_element(empty, self.builder.trunc(count, _LANE), ir.Constant(_LANE, 0))
+        counts = self.builder.shuffle_vector(first, empty, ir.Constant(_MASK, [0] * LANES))
+        return self.builder.icmp_signed("<", ir.Constant(_MASK, list(range(LANES))), counts)
+
     def load_number(self, address: IRValue) -> IRValue:
         return self.builder.load(self.builder.inttoptr(address, _NUMBER.as_pointer()))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from verydeep.kernels.ir._emitter import Handle, emitter
 from verydeep.kernels.ir._processor import LANES
-from verydeep.kernels.ir._values import Ptr
+from verydeep.kernels.ir._values import Int, Ptr, int_handle
 
 
 class Number:
@@ -162,6 +162,17 @@ def store(address: Ptr, value: Vec) -> None:
     """A register into memory."""
     (register,) = value.registers
     emitter().store_vector(register, address.handle)
+
+
+def load_lanes(address: Ptr, count: Int | int) -> Vec:
+    """A register whose first `count` lanes, fewer than LANES, come from memory; the others are 0."""
+    return Vec(emitter().load_lanes(address.handle, int_handle(count)))
+
+
+def store_lanes(address: Ptr, value: Vec, count: Int | int) -> None:
+    """The first `count` lanes of a register into memory; what follows them there stays as it is."""
+    (register,) = value.registers
+    emitter().store_lanes(register, address.handle, int_handle(count))
 
 
 def load_number(address: Ptr) -> Number:

@@ -20,7 +20,10 @@ Backend = Literal["auto", "fused", "reference"]
 BACKENDS = ("auto", "fused", "reference")
 Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, then those of gates
 
+FEWEST_CHANNELS = 8  # of x for Winograd's tiles: their transforms cost as much for one channel as for a register
 _LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels pay off
+_MOST_PLANNED = 16  # images for which a plan is worth its memory
+_LEAST_OUTPUTS = 64  # of a convolution of fewer channels, above which the kernels pay off
 
 
 def check_backend(backend: str) -> None:
@@ -36,8 +39,45 @@ def can_run_gate(backend: Backend, activations: Activations, x_hat: Tensor, *oth
 
 
 def can_run_conv(kernel_size: int, x: Tensor, x_hat: Tensor) -> bool:
-    """Whether a layer that passes `can_run_gate` runs in kernels entirely, its convolution included."""
-    return kernel_size == 3 and x_hat is x and x.dim() == 4 and x.shape[1] % _lanes() == 0
+    """Whether a highway layer that passes `can_run_gate` runs in kernels entirely, its convolution included."""
+    return kernel_size in (1, 3, 5) and x_hat is x and x.dim() == 4
+
+
+def can_run_plain_conv(backend: Backend, conv: nn.Module, x: Tensor) -> bool:
+    """Whether a plain convolution and the rectifier or maxout after it run in kernels together.
+
+    With "auto" the output must be large enough, and the kernels faster than torch's convolution: with stride 1, and
+    either a receptive field of 1x1, 3x3 or 5x5, or few channels of x and many outputs.
+    """
+    if backend == "reference" or type(conv) is not nn.Conv2d or conv.bias is None or x.dim() != 4:
+        return False
+    side = conv.kernel_size[0]
+    if not _is_square(conv) or x.shape[1] != conv.in_channels or (side == 1 and conv.padding != (0, 0)):
+        return False
+    if not _can_run(backend, (torch.relu,), x, conv.weight, conv.bias):
+        return False
+    if backend == "fused":
+        return True
+    few = conv.in_channels < FEWEST_CHANNELS
+    pays_off = conv.out_channels >= _LEAST_OUTPUTS if few else side in (1, 3, 5)
+    size = len(x) * conv.out_channels * x.shape[2] * x.shape[3]
+    return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
+
+
+def can_plan_inference(backend: Backend, x: Tensor) -> bool:
+    """Whether a network that is in evaluation mode may run from a plan: with few images and without gradients."""
+    few = not torch.is_grad_enabled() and x.dim() == 4 and len(x) <= _MOST_PLANNED
+    return few and backend != "reference" and _are_plain(x)
+
+
+def can_plan_conv(activations: Activations, *convs: nn.Module) -> bool:
+    """Whether the convolutions of a layer have kernels that suit few images."""
+    return _is_known(activations) and all(map(_is_planned, convs))
+
+
+def prefers_channels_last(backend: Backend, x: Tensor) -> bool:
+    """Whether the layers of a network around x run in kernels, which keep the channels last."""
+    return backend != "reference" and x.dim() == 4 and _are_plain(x)
 
 
 def can_run_stack(backend: Backend, activations: Activations, x: Tensor, *parameters: Tensor) -> bool:
@@ -134,8 +174,18 @@ def _takes_gradient(parameter: Tensor) -> bool:
     return parameter.is_leaf and parameter.requires_grad and parameter.grad is None and not hooks
 
 
-def _lanes() -> int:
-    """Numbers per register; imported late, because it loads the compiler."""
-    from verydeep.kernels.ir._processor import LANES
+def _is_planned(conv: nn.Module) -> bool:
+    if type(conv) is not nn.Conv2d or conv.stride != (1, 1) or not _is_square(conv):
+        return False
+    weight, bias = conv._parameters.get("weight"), conv._parameters.get("bias")
+    if weight is None or bias is None or not (_is_plain(weight) and _is_plain(bias)):
+        return False
+    side = conv.kernel_size[0]
+    return side in (3, 5) or (side == 1 and conv.padding == (0, 0))
 
-    return LANES
+
+def _is_square(conv: nn.Conv2d) -> bool:
+    """Whether a convolution treats rows and columns alike, pads with zeros, and has neither groups nor dilation."""
+    pairs = conv.kernel_size, conv.stride, conv.padding
+    alike = all(not isinstance(pair, str) and pair[0] == pair[1] for pair in pairs)
+    return alike and conv.groups == 1 and conv.dilation == (1, 1) and conv.padding_mode == "zeros"
