@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, strategies as st
 from torch import Tensor
 
-from verydeep.data import Augment, crop_and_mirror, rotate_and_scale
+from verydeep.data import Augment, Batches, Split, crop_and_mirror, rotate_and_scale
 from verydeep.errors import UserError
 
 
@@ -102,3 +102,20 @@ def test_without_pad_and_mirror_nothing_changes() -> None:
 def test_impossible_settings_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         Augment(**wrong)
+
+
+def test_the_added_pixels_have_the_given_colour() -> None:
+    x = torch.rand(2, 2, 3, 3)
+    augment = Augment(pad=1, fill=(-2.0, 5.0))
+    moves = torch.tensor([[0.0, 0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0, 1.0]], dtype=torch.float64)
+    out = augment(x, moves)
+    assert (out[0, 0, 0] == -2).all()
+    assert (out[0, 1, :, 0] == 5).all()
+    torch.testing.assert_close(out[0, :, 1:, 1:], x[0, :, :2, :2])
+    torch.testing.assert_close(out[1], x[1])
+
+
+def test_a_colour_of_other_channels_is_refused() -> None:
+    split = Split(torch.zeros(4, 3, 8, 8), torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(UserError, match="fill has 1 values, but the images have 3 channels"):
+        Batches(split, 2, seed=0, augment=Augment(pad=1, fill=(0.5,)))

@@ -228,7 +228,7 @@ def test_wrong_inputs_are_shown_beside_right_ones() -> None:
 
 def test_everything_inferred_says_so_in_its_card() -> None:
     inferred = {card.name for card in MODELS if card.inferred}
-    assert inferred == {"fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "highway-110", "maxout"}
+    assert inferred == {"fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"}
 
 
 def test_cards_are_plain_data() -> None:

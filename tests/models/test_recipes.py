@@ -30,6 +30,11 @@ RECIPES: dict[str, tuple[Any, ...]] = {
         *(Dropout(0.2), Conv(32), Highways((3, 3)), Pool(2, 2)),
         *(Dropout(0.2), Conv(64), Highways((3, 3)), Pool(), Dense(250), Dropout(0.2)),
     ),
+    "nin": (
+        *(Conv(192, 5), Conv(160, 1), Conv(96, 1), Pool(3, 2, "max"), Dropout(0.5)),
+        *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2, "max"), Dropout(0.5)),
+        *(Conv(192, 3), Conv(192, 1), Conv(None, 1), Pool(None, how="mean")),
+    ),
     "highway-b": (*TRUNK, Pool(), Dense(500), Dropout(0.2)),
     "highway-c": (
         *(Dropout(0.2), Conv(24), Highways(NINE), Pool(2, 2)),
@@ -37,7 +42,7 @@ RECIPES: dict[str, tuple[Any, ...]] = {
         *(Dropout(0.2), Conv(96), Highways(NINE), *HEAD),
     ),
 }
-GATE_BIAS = {"highway-mnist-32": -1, "highway-19-nin": -2, "highway-a": -1, "highway-b": -2, "highway-c": -3}
+GATE_BIAS = {"nin": -1, "highway-mnist-32": -1, "highway-19-nin": -2, "highway-a": -1, "highway-b": -2, "highway-c": -3}
 CLASSIFIER = {"highway-mnist-32": 0.1, "highway-19-nin": 0.05}
 
 
@@ -84,6 +89,27 @@ def test_maxout_networks_start_with_answers_of_a_usual_size(name: str) -> None:
     assert first.weight.std().item() == pytest.approx(first.weight[0].numel() ** -0.5, rel=0.1)
     with torch.no_grad():
         assert model.eval()(torch.randn(16, 3, 32, 32)).std() < 10
+
+
+@pytest.mark.parametrize(("name", "inputs"), [("resnet-110", 64), ("highway-110", 56)])
+def test_the_110_layer_networks_start_as_their_author_s(name: str, inputs: int) -> None:
+    model = create_model(name, blocks=1)
+    weights = torch.cat([create_model(name, blocks=1).get_parameter("classifier.weight").flatten() for _ in range(5)])
+    assert weights.std().item() == pytest.approx(math.sqrt(2 / inputs), rel=0.1)
+    assert model.get_parameter("classifier.weight").shape == (10, inputs)
+
+
+def test_the_residual_network_adds_zeros_on_both_sides_of_x() -> None:
+    """The author's code: F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, planes // 4, planes // 4))."""
+    model: Any = create_model("resnet-110", blocks=1)
+    block = model.blocks[1]
+    nn.init.zeros_(block.block[-1].weight)
+    x = torch.rand(2, 16, 8, 8)
+    expected = nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 8, 8))
+    assert torch.equal(block(x), expected)
+    before: Any = create_model("resnet-110", blocks=1, zeros="after").blocks[1]  # as networks of 0.5.0 do
+    nn.init.zeros_(before.block[-1].weight)
+    assert torch.equal(before(x), nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 0, 16)))
 
 
 def test_recomputing_activations_counts_a_batch_once() -> None:

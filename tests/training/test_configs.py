@@ -11,6 +11,7 @@ import torch
 
 from verydeep.config import config_folder, dotted, find_config, list_configs, read_settings, to_dict
 from verydeep.data import Dataset, Split
+from verydeep.data.prepare._preprocess import fit_arrays
 from verydeep.models import create_model
 from verydeep.search import read_search
 from verydeep.training import TrainConfig, complete_config, make_model, read_config
@@ -93,7 +94,7 @@ def test_a_fast_recipe_trains_the_papers_network_for_a_tenth_of_the_epochs(path:
 @pytest.mark.parametrize("path", FILES + FAST, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_configuration_says_where_its_settings_come_from(path: Path) -> None:
     comment = " ".join(line for line in path.read_text().splitlines() if line.startswith("#"))
-    assert any(word in comment for word in ("authors", "Inferred", "Ours", "ours")), comment
+    assert any(word in comment for word in ("author", "Inferred", "Ours", "ours")), comment
 
 
 @pytest.mark.parametrize("name", AUTHORS)
@@ -129,6 +130,12 @@ def test_the_110_layer_pair_has_one_recipe(name: str) -> None:
     config = read(name)
     assert (config.optim.lr, config.optim.weight_decay, config.batch_size) == (0.1, 1e-4, 128)
     assert (config.epochs, config.schedule.milestones) == (200, (100, 150))
+    assert (config.optim.bias_decay, config.optim.momentum, config.optim.nesterov) == (1.0, 0.9, False)
+    assert config.schedule.first_epoch == (0.1 if name == "resnet-110" else 1.0)
+    black = fit_arrays(torch.zeros(1, 3, 1, 1, dtype=torch.uint8), config.data.preprocess)(
+        torch.zeros(1, 3, 1, 1, dtype=torch.uint8)
+    )
+    assert config.data.augment.fill == pytest.approx(black.flatten().tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize("depth", [10, 20, 50, 100, 1000])

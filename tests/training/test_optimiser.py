@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.data import Batches, Dataset
+from verydeep.errors import UserError
+from verydeep.models import create_model
 from verydeep.training import OptimConfig, ScheduleConfig, TrainConfig, TrainingProgress, train
 from verydeep.training.step._optimiser import make_optimiser, set_learning_rate
 
@@ -130,3 +132,18 @@ def test_a_frozen_parameter_stays(tmp_path: Path, tiny: Dataset, configure: Any)
     before = model.hidden.weight.clone()
     train(configure(), tmp_path / "run", model=model, dataset=tiny, progress=TrainingProgress())
     assert torch.equal(model.hidden.weight, before)
+
+
+def test_biases_may_decay_and_the_output_layer_may_have_a_rate_of_its_own() -> None:
+    config = OptimConfig("sgd", 0.5, weight_decay=0.1, bias_lr=2.0, bias_decay=1.0, classifier_lr=0.1)
+    for model, last in ((Small(), "classifier"), (create_model("nin"), "layers.conv9")):
+        rules = {
+            id(parameter): (group["lr"], group["weight_decay"])
+            for group in make_optimiser(model, config).param_groups
+            for parameter in group["params"]
+        }
+        for name, parameter in model.named_parameters():
+            rate = 0.5 * (2 if name.endswith("bias") else 1) * (0.1 if name.startswith(last) else 1)
+            assert rules[id(parameter)] == (pytest.approx(rate), pytest.approx(0.1)), name
+    with pytest.raises(UserError, match="ends in a linear layer or a convolution"):
+        make_optimiser(nn.BatchNorm1d(3), config)

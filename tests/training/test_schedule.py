@@ -61,3 +61,11 @@ def test_without_a_warmup_the_rate_starts_in_full_and_ends_at_nothing(name: str)
 def test_no_schedule_ever_leaves_zero_to_one(name: str, epoch: int, progress: float, factor: float) -> None:
     schedule = ScheduleConfig(name, factor, (3, 5), 0.1)  # type: ignore[arg-type]
     assert 0 <= schedule_factor(schedule, epoch, progress) <= 1
+
+
+@given(st.sampled_from(["constant", "exponential", "multistep"]), st.floats(0.01, 1.0))
+def test_the_first_epoch_may_have_a_rate_of_its_own(name: str, first: float) -> None:
+    schedule = ScheduleConfig(name, 0.5, (3,), first_epoch=first)  # type: ignore[arg-type]
+    usual = ScheduleConfig(name, 0.5, (3,))  # type: ignore[arg-type]
+    assert schedule_factor(schedule, 0, 0.0) == first * schedule_factor(usual, 0, 0.0)
+    assert all(schedule_factor(schedule, epoch, 0.1) == schedule_factor(usual, epoch, 0.1) for epoch in (1, 2, 3, 4))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from verydeep.errors import UserError
@@ -23,10 +24,11 @@ class Augment:
     """How training images are augmented; none by default.
 
     Attributes:
-        pad: Zeros added on each side before a random crop of the original size; the paper's CIFAR networks use 8.
+        pad: Pixels added on each side before a random crop of the original size; the paper's CIFAR networks use 8.
         mirror: Mirror images left to right with probability 1/2.
         rotate: The largest random rotation about the centre, in degrees, in either direction.
         scale: The largest random change in scale: 0.1 means 0.9 to 1.1 times the size.
+        fill: The values of the pixels that `pad` adds, one per channel of the prepared images; by default, 0.
 
     Example:
         >>> from verydeep.data import Augment, Batches, load_dataset
@@ -41,6 +43,7 @@ class Augment:
     mirror: bool = False
     rotate: float = 0.0
     scale: float = 0.0
+    fill: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.pad < 0:
@@ -76,10 +79,16 @@ class Augment:
 
     def __call__(self, x: Tensor, moves: Tensor) -> Tensor:
         """Augment the images `x` `(n, c, h, w)`, each by its row of `moves`, which `draw` made."""
+        import torch
+
         top, left, mirrored, angle, factor = moves.to(x.device).unbind(1)
         if self._rotates_or_scales:
             x = rotate_and_scale(x, angle, factor)
-        return crop_and_mirror(x, top.long(), left.long(), mirrored.bool(), self.pad)
+        crop = partial(crop_and_mirror, top=top.long(), left=left.long(), mirrored=mirrored.bool(), pad=self.pad)
+        if not self.fill:
+            return crop(x)
+        fill = torch.tensor(self.fill, dtype=x.dtype, device=x.device).view(-1, 1, 1)
+        return crop(x - fill) + fill
 
 
 def rotate_and_scale(x: Tensor, angle: Tensor, factor: Tensor) -> Tensor:

@@ -116,5 +116,9 @@ def _check_augment(split: Split, augment: Augment) -> None:
         return
     if split.x.ndim != 4:
         raise UserError(f"only images can be augmented, but samples have shape {tuple(split.x.shape[1:])}")
+    if len(augment.fill) not in (0, split.x.shape[1]):
+        raise UserError(
+            f"data.augment.fill has {len(augment.fill)} values, but the images have {split.x.shape[1]} channels"
+        )
     if augment.pad > max(split.x.shape[2:]):
         raise UserError(f"data.augment.pad {augment.pad} is larger than the images, {tuple(split.x.shape[2:])}")

@@ -10,7 +10,7 @@ from verydeep.data._augment import Augment
 from verydeep.errors import UserError
 
 TaskKind = Literal["classification", "regression", "multilabel"]
-Preprocess = Literal["paper", "scale", "contrast", "standardise", "none"]
+Preprocess = Literal["paper", "scale", "contrast", "standardise", "imagenet", "none"]
 
 
 @explains_unknown
@@ -41,7 +41,8 @@ class DataConfig:
         seed: Seed of the random splits.
         preprocess: How values are prepared. `"paper"`: grey images / 256, colour images with normalised contrast minus
             the mean of each pixel, table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and
-            `"standardise"` select one of these; `"none"` leaves the values unchanged.
+            `"standardise"` select one of these; `"imagenet"` subtracts the mean of ImageNet's colours and divides by
+            their standard deviation; `"none"` leaves the values unchanged.
         augment: Augmentation of the training images.
         image_size: Resize the images of a folder to this height and width; by default, all must have the same size.
         channels: Convert the images of a folder to 1 (grey) or 3 (colour) channels; by default, grey if all images are.

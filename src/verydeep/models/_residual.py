@@ -26,6 +26,8 @@ class ResidualConfig:
         input_shape: `(channels, height, width)`.
         classes: Number of outputs.
         gate_bias: Initial bias of the batch normalisation at the end of each transform gate.
+        zeros: Where a residual network adds maps of zeros to x when the width grows: after the others ("after"), or
+            half of them before and half after ("around").
 
     Example:
         >>> from verydeep.models import ResidualConfig, build
@@ -41,6 +43,7 @@ class ResidualConfig:
     input_shape: tuple[int, ...] = (3, 32, 32)
     classes: int = 10
     gate_bias: float = -6.0
+    zeros: Literal["after", "around"] = "after"
 
     def __post_init__(self) -> None:
         least = self.blocks if isinstance(self.blocks, int) else 1  # pruning may have removed all blocks of a stage
@@ -96,7 +99,7 @@ class ResidualNet(Network):
                 self.blocks.append(_block(config, channels, width, stride, factory))
                 channels = width
         self.classifier = nn.Linear(channels, config.classes, **factory)
-        self._reset_filters()
+        self._reset_weights()
 
     def reset_parameters(self) -> None:
         for module in self.modules():
@@ -105,11 +108,12 @@ class ResidualNet(Network):
         for block in self.blocks:
             if isinstance(block, Highway):
                 block.gate_bias = self.config.gate_bias
-        self._reset_filters()
+        self._reset_weights()
 
-    def _reset_filters(self) -> None:
+    def _reset_weights(self) -> None:
+        """Initialise the filters and the classifier's weights by He's scheme, as Srivastava's code does."""
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
     @property
@@ -131,24 +135,29 @@ class ResidualNet(Network):
 
 
 class Residual(nn.Module):
-    """`relu(H(x) + x)`, a block of the residual network; x is padded with zeros if the width grows."""
+    """`relu(H(x) + x)`, a block of the residual network; x gets maps of zeros if the width grows."""
 
-    def __init__(self, block: nn.Module, width: int, stride: int) -> None:
+    def __init__(self, block: nn.Module, width: int, stride: int, before: int = 0) -> None:
         super().__init__()
         self.block, self.width, self.stride = block, width, stride
+        self.before = before  # how many of the maps of zeros come before those of x
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.block(x) + resize(x, self.width, 1, self.stride))
+        x_hat = resize(x, self.width - self.before, 1, self.stride)
+        if self.before:
+            x_hat = torch.cat([torch.zeros_like(x_hat[:, : self.before]), x_hat], 1)
+        return torch.relu(self.block(x) + x_hat)
 
 
 def _block(config: ResidualConfig, channels: int, width: int, stride: int, factory: dict[str, Any]) -> nn.Module:
     transform = partial(_two_convs, channels, width, stride, factory)
     if config.kind == "residual":
-        return Residual(transform(), width, stride)
+        before = max(0, width - channels) // 2 if config.zeros == "around" else 0
+        return Residual(transform(), width, stride, before)
     gate = nn.Sequential(*transform(), nn.Sigmoid())
     block = nn.Sequential(*transform(), nn.ReLU())
     x_hat = None
-    if channels != width or stride != 1:  # the published parameter count includes a learned projection here
+    if channels != width or stride != 1:
         projection = nn.Conv2d(channels, width, 1, stride, bias=False, **factory)
         x_hat = nn.Sequential(projection, nn.BatchNorm2d(width, **factory))
     return Highway(block, gate, gate_bias=config.gate_bias, resize=x_hat)

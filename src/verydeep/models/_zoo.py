@@ -71,7 +71,7 @@ NETWORKS: dict[str, Config | StagedConvConfig] = {
     "nin": ConvConfig(
         (
             *(Conv(192, 5), Conv(160, 1), Conv(96, 1), Pool(3, 2), Dropout(0.5)),
-            *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2, "mean"), Dropout(0.5)),
+            *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2), Dropout(0.5)),
             *(Conv(192, 3), Conv(192, 1), Conv(None, 1), Pool(how="mean")),
         ),
         classifier_std=None,
@@ -84,7 +84,7 @@ NETWORKS: dict[str, Config | StagedConvConfig] = {
         ),
         classifier_std=None,
     ),
-    "resnet-110": ResidualConfig("residual"),
+    "resnet-110": ResidualConfig("residual", zeros="around"),
     "highway-110": ResidualConfig("highway", widths=(14, 28, 56)),
     "highway-conv": StagedConvConfig("highway"),
     "plain-conv": StagedConvConfig("plain"),

@@ -11,18 +11,22 @@ def parameter_groups(
     weight_decay: float = 0.0,
     *,
     bias_lr: float = 2.0,
+    bias_decay: float = 0.0,
     classifier: nn.Module | None = None,
     classifier_decay: float = 10.0,
+    classifier_lr: float = 1.0,
 ) -> list[dict[str, Any]]:
-    """Groups for a torch optimiser: weights, biases (`bias_lr` times the rate, no decay), and the classifier's weights.
+    """Groups for a torch optimiser: weights, biases (`bias_lr` times the rate), and the classifier's weights.
 
     Args:
         model: The model. Each trainable parameter is in exactly one group; gate biases count as biases.
         lr: Learning rate of the weights.
         weight_decay: Weight decay of the weights.
         bias_lr: Multiplier of the learning rate for biases.
+        bias_decay: Multiplier of the weight decay for biases.
         classifier: The module whose weights get `classifier_decay` times the decay; `model.classifier` by default.
         classifier_decay: Multiplier of the weight decay for the classifier's weights.
+        classifier_lr: Multiplier of the learning rate for the classifier, whose biases then form a group of their own.
 
     Example:
         >>> import torch
@@ -35,17 +39,24 @@ def parameter_groups(
     """
     classifier = classifier or getattr(model, "classifier", None)
     last = {id(p) for p in classifier.parameters()} if classifier is not None else set()
-    groups: dict[str, list[nn.Parameter]] = {"weights": [], "biases": [], "classifier": []}
+    groups: dict[str, list[nn.Parameter]] = {"weights": [], "biases": [], "classifier": [], "classifier biases": []}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            kind = "biases" if _is_bias(name) else "classifier" if id(parameter) in last else "weights"
-            groups[kind].append(parameter)
+            groups[_group(name, id(parameter) in last, classifier_lr != 1)].append(parameter)
+    biases = {"lr": bias_lr * lr, "weight_decay": bias_decay * weight_decay}
     settings = {
         "weights": {"lr": lr, "weight_decay": weight_decay},
-        "biases": {"lr": bias_lr * lr, "weight_decay": 0.0},
-        "classifier": {"lr": lr, "weight_decay": classifier_decay * weight_decay},
+        "biases": biases,
+        "classifier": {"lr": classifier_lr * lr, "weight_decay": classifier_decay * weight_decay},
+        "classifier biases": biases | {"lr": classifier_lr * bias_lr * lr},
     }
     return [{"name": name, "params": groups[name]} | settings[name] for name in groups if groups[name]]
+
+
+def _group(name: str, in_classifier: bool, own_rate: bool) -> str:
+    if _is_bias(name):
+        return "classifier biases" if in_classifier and own_rate else "biases"
+    return "classifier" if in_classifier else "weights"
 
 
 def _is_bias(name: str) -> bool:

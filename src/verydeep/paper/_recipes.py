@@ -1,6 +1,6 @@
 """The training recipes of the tables, read from their files.
 
-`configs/NAME.toml` holds the authors' recipe as far as they published it (`paper`); `configs/fast/NAME.toml` holds our
+`configs/NAME.toml` holds the authors' recipe as far as it is public (`paper`); `configs/fast/NAME.toml` holds our
 recipe, which takes a tenth of the epochs (`fast`). Each file says what was inferred or changed.
 """
 

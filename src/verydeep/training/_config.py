@@ -85,10 +85,13 @@ class OptimConfig:
         lr: Learning rate before the schedule; by default, one that suits the data and the optimiser.
         momentum: Momentum of SGD and Muon.
         nesterov: Use Nesterov momentum.
-        weight_decay: Weight decay of weights; biases have none. By default, 0 for known datasets, and what suits the
-            size of your own data.
+        weight_decay: Weight decay of weights. By default, 0 for known datasets, and what suits the size of your own
+            data.
         bias_lr: Multiplier of the learning rate for biases (the paper's convolutional networks use 2).
+        bias_decay: Multiplier of the weight decay for biases; by default, they have none.
         classifier_decay: Multiplier of the weight decay for the classifier (the authors use 10).
+        classifier_lr: Multiplier of the learning rate for the output layer, weights and biases, also if it is a
+            convolution (Network in Network uses 0.1).
         clip: Clip the gradient norm to this value; by default, gradients are not clipped.
 
     Example:
@@ -103,7 +106,9 @@ class OptimConfig:
     nesterov: bool = False
     weight_decay: Auto[float] = CHOSEN
     bias_lr: float = 1.0
+    bias_decay: float = 0.0
     classifier_decay: float = 1.0
+    classifier_lr: float = 1.0
     clip: float | None = None
 
     def __post_init__(self) -> None:
@@ -112,8 +117,9 @@ class OptimConfig:
         _require(
             "optim.weight_decay", self.weight_decay, self.weight_decay is None or self.weight_decay >= 0, "0 or more"
         )
-        _require("optim.bias_lr", self.bias_lr, self.bias_lr >= 0, "0 or more")
-        _require("optim.classifier_decay", self.classifier_decay, self.classifier_decay >= 0, "0 or more")
+        for name in ("bias_lr", "bias_decay", "classifier_decay", "classifier_lr"):
+            value = getattr(self, name)
+            _require(f"optim.{name}", value, 0 <= value < math.inf, "0 or more")
         _require("optim.clip", self.clip, self.clip is None or self.clip > 0, "more than 0")
         if self.nesterov and self.momentum == 0:
             raise UserError("optim.nesterov needs optim.momentum above 0")
@@ -131,6 +137,7 @@ class ScheduleConfig:
         factor: Factor of exponential and multistep.
         milestones: Epochs after which multistep multiplies the rate by the factor.
         warmup: Fraction of training spent on linear warm-up (one-cycle and cosine).
+        first_epoch: Factor on the rate in the first epoch of constant, exponential and multistep.
 
     Example:
         >>> from verydeep.training import ScheduleConfig
@@ -142,8 +149,10 @@ class ScheduleConfig:
     factor: float = 0.1
     milestones: tuple[int, ...] = ()
     warmup: float = 0.0
+    first_epoch: float = 1.0
 
     def __post_init__(self) -> None:
+        _require("schedule.first_epoch", self.first_epoch, 0 < self.first_epoch <= 1, "more than 0 and at most 1")
         _require("schedule.factor", self.factor, 0 < self.factor <= 1, "more than 0 and at most 1")
         _require("schedule.warmup", self.warmup, 0 <= self.warmup < 1, "at least 0 and less than 1")
         ascending = tuple(sorted(set(self.milestones))) == self.milestones and min(self.milestones, default=1) > 0
@@ -161,7 +170,8 @@ class DistillConfig:
         teacher: The folder of a finished run on the same data; by default, there is no teacher.
         hint_epochs: The first n epochs train the layers up to `guided` to reproduce the output of the teacher's `hint`
             layer.
-        hint: A layer of the teacher, by its name in `verydeep models NAME`, such as conv2.
+        hint: A layer of the teacher, by its name in `verydeep models NAME`: conv2 is a convolution with its activation,
+            pool2 the pooling after it.
         guided: A layer of the student.
         temperature: Temperature of the softmax of teacher and student; higher is softer.
         weight: Initial weight of the distillation loss relative to the label loss.

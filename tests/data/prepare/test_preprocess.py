@@ -114,3 +114,14 @@ def test_contrast_normalised_samples_have_mean_0_and_deviation_1_or_0(
     assert y.mean(1).abs().max() < 1e-5
     for deviation, flat in zip(y.std(1, unbiased=False), x.flatten(1), strict=True):
         assert float(deviation) == pytest.approx(0.0 if len(set(flat.tolist())) == 1 else 1.0, abs=1e-5)
+
+
+def test_imagenet_s_colours_are_subtracted_and_divided_by() -> None:
+    pixels = torch.tensor([[0, 128, 255]], dtype=torch.uint8).view(1, 3, 1, 1).expand(4, 3, 2, 2)
+    mean, deviation = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    expected = [(value / 255 - m) / d for value, m, d in zip((0, 128, 255), mean, deviation, strict=True)]
+    ready = fit_arrays(pixels, "imagenet")(pixels)
+    assert ready.dtype == torch.float32
+    assert ready[0, :, 0, 0].tolist() == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(UserError, match="'imagenet' is for colour images, but samples have shape"):
+        fit_arrays(torch.zeros(2, 1, 4, 4, dtype=torch.uint8), "imagenet")

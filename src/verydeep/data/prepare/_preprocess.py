@@ -17,6 +17,7 @@ from verydeep.data.own._image_files import ImageFiles
 from verydeep.errors import UserError
 
 _CHUNK = 2**19  # values processed at once: they fit the cache, and most of a memory-mapped file stays on disk
+_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean and deviation of red, green and blue
 _AVERAGING = "averaging the images, which are too many for memory and stay in their files"
 
 
@@ -129,7 +130,17 @@ def fit_arrays(train: Tensor, preprocess: Preprocess, full: float = 256.0) -> Ar
     if preprocess == "standardise":
         mean = per_pixel_mean(train)
         return ArrayPreparation(shape, mean=_numbers(mean), deviation=_numbers(per_pixel_deviation(train, mean)))
+    if preprocess == "imagenet":
+        return _imagenet(shape)
     return ArrayPreparation(shape)
+
+
+def _imagenet(shape: tuple[int, ...]) -> ArrayPreparation:
+    """Pixels / 255 minus the mean of ImageNet's colours, divided by their standard deviation."""
+    if len(shape) != 3 or shape[0] != 3:
+        raise UserError(f"data.preprocess 'imagenet' is for colour images, but samples have shape {shape}")
+    mean, deviation = (torch.tensor(colours, dtype=torch.float64).view(3, 1, 1).expand(shape) for colours in _IMAGENET)
+    return ArrayPreparation(shape, full=255.0, mean=_numbers(mean), deviation=_numbers(deviation))
 
 
 def _paper_preprocess(x: Tensor) -> Preprocess:

@@ -24,7 +24,10 @@ def make_optimiser(model: nn.Module, config: OptimConfig, extra: nn.Module | Non
         config.lr,
         config.weight_decay,
         bias_lr=config.bias_lr,
+        bias_decay=config.bias_decay,
+        classifier=_output_layer(model) if config.classifier_lr != 1 else None,
         classifier_decay=config.classifier_decay,
+        classifier_lr=config.classifier_lr,
     )
     if not groups:
         raise UserError("the module has no parameters that require gradients: there is nothing to train")
@@ -59,6 +62,17 @@ def _make(groups: list[dict[str, Any]], config: OptimConfig) -> torch.optim.Opti
 
 def _with_base_rate(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [group | {"base_lr": group["lr"]} for group in groups]
+
+
+def _output_layer(model: nn.Module) -> nn.Module:
+    """The classifier or, in a network that ends in global pooling, the last layer with weights."""
+    classifier = getattr(model, "classifier", None)
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear | nn.Conv2d)]
+    if isinstance(classifier, nn.Module):
+        return classifier
+    if not layers:
+        raise UserError("optim.classifier_lr needs a network that ends in a linear layer or a convolution")
+    return layers[-1]
 
 
 def _merge(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -44,9 +44,9 @@ def schedule_factor(schedule: ScheduleConfig, epoch: float, fraction: float) -> 
     """
     match schedule.name:
         case "exponential":
-            return float(schedule.factor**epoch)
+            return _at_start(schedule, epoch) * float(schedule.factor**epoch)
         case "multistep":
-            return schedule.factor ** sum(milestone <= epoch for milestone in schedule.milestones)
+            return _at_start(schedule, epoch) * schedule.factor ** sum(each <= epoch for each in schedule.milestones)
         case "one-cycle" | "cosine" if fraction < schedule.warmup:
             return fraction / schedule.warmup
         case "one-cycle":
@@ -54,4 +54,8 @@ def schedule_factor(schedule: ScheduleConfig, epoch: float, fraction: float) -> 
         case "cosine":
             return (1 + math.cos(math.pi * (fraction - schedule.warmup) / (1 - schedule.warmup))) / 2
         case _:
-            return 1.0
+            return _at_start(schedule, epoch)
+
+
+def _at_start(schedule: ScheduleConfig, epoch: float) -> float:
+    return schedule.first_epoch if epoch < 1 else 1.0
