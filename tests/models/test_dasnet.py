@@ -51,7 +51,7 @@ def test_gains_are_those_of_the_formula() -> None:
     b = relu2(conv2(pool1(a)))
     logits = model.network.classifier(pool2(b).flatten(1))  # type: ignore[union-attr, operator]
     observed = torch.cat([a.mean((2, 3)), b.mean((2, 3)), logits.softmax(1)], 1)
-    gains = torch.sigmoid(observed @ model.policy.T)  # type: ignore[union-attr, operator]
+    gains = torch.sigmoid(observed @ model.policy.T)  # type: ignore[operator]
     gains = gains / gains.mean(1, keepdim=True)
     b = relu2(conv2(pool1(a * gains[:, :6, None, None]))) * gains[:, 6:, None, None]
     expected = model.network.classifier(pool2(b).flatten(1))  # type: ignore[union-attr, operator]

@@ -220,7 +220,8 @@ class CompanionConfig:
             highway-110; layer1, layer2, ... of an -mlp network.
         weights: The weight of each companion loss, or one for all; by default, 1.
         epochs: The number of epochs after which the companion losses are switched off; by default, never.
-        lr: Multiplier of the learning rate for the companions' classifiers.
+        lr: Multiplier of the learning rate for the companions' classifiers. Large layers need a small one: on 196,608
+            values, deeply supervised nets have 0.001.
 
     Example:
         >>> from verydeep.training import CompanionConfig

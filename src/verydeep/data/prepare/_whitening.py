@@ -39,7 +39,7 @@ def whitening_matrix(chunks: Iterable[Tensor], mean: Tensor) -> Tensor:
         covariance += (centred.T @ centred).to(torch.float64)
         count += len(chunk)
     values, vectors = torch.linalg.eigh(covariance / count)
-    whitening = (vectors * (values.clamp(min=0) + _BIAS).rsqrt()) @ vectors.T
+    whitening: Tensor = (vectors * (values.clamp(min=0) + _BIAS).rsqrt()) @ vectors.T
     return whitening.to(torch.float32)
 
 
