@@ -72,7 +72,7 @@ def measure(name: str) -> dict[str, Any]:
     dataset = random_dataset(config)
     model = make_model(config, dataset)
     loss = make_step_loss(config, dataset, model)
-    optimiser = make_optimiser(model, config.optim, loss.extra, config.companion.lr)
+    optimiser = make_optimiser(model, config.optim, loss.extra, config.companion.head_lr)
     x, y = dataset.train.x, dataset.train.y
 
     def step() -> None:

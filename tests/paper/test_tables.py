@@ -578,7 +578,7 @@ _WORDS = {
     "optim.momentum": "momentum 0.9",
     "optim.nesterov": "Nesterov",
     "batch_size": "batches of",
-    "companion.lr": "companions",
+    "companion.head_lr": "companions",
     "optim.weight_decay": "weight decay",
     "ema_half_life": "average",
     "schedule.name": "schedule",
@@ -595,5 +595,5 @@ def test_a_fast_recipe_says_what_it_changes_and_nothing_else(name: str) -> None:
     paper, fast = (dotted(to_dict(read_recipe(name, recipe))) for recipe in ("paper", "fast"))
     changed = {field for field in paper if paper[field] != fast[field]}
     schedule = {"schedule.milestones", "schedule.warmup", "schedule.factor"}
-    assert changed - {"epochs", "companion.epochs", *schedule} <= _WORDS.keys()
+    assert changed - {"epochs", "companion.until", *schedule} <= _WORDS.keys()
     assert {field for field, words in _WORDS.items() if words in said} == changed & _WORDS.keys()

@@ -41,7 +41,7 @@ def settings(name: str, **changes: Any) -> TrainConfig:
         DataConfig("pictures"),
         ModelConfig(name, **model),
         OptimConfig("sgd", 0.02),
-        companion=CompanionConfig(layers, (0.5,), epochs=2),
+        companion=CompanionConfig(layers, (0.5,), until=2),
         epochs=3,
         batch_size=20,
         threads=1,
@@ -104,9 +104,9 @@ def test_a_companion_changes_the_weights_and_without_weight_it_does_not(tmp_path
     found = {}
     for name, companion in {
         "none": CompanionConfig(),
-        "weightless": replace(config.companion, weights=(0.0,), epochs=None),
-        "off": replace(config.companion, epochs=1),
-        "on": replace(config.companion, epochs=None),
+        "weightless": replace(config.companion, weights=(0.0,), until=None),
+        "off": replace(config.companion, until=1),
+        "on": replace(config.companion, until=None),
     }.items():
         run = train(replace(config, companion=companion), tmp_path / name, dataset=pictures())
         found[name] = load_file(run.path / "model.safetensors")["stack.weight"]
@@ -196,8 +196,8 @@ def test_a_module_of_one_s_own_cannot_have_companions(tmp_path: Path) -> None:
         ({"layers": ("a", "a")}, "names a layer twice"),
         ({"layers": ("a", "b"), "weights": (1.0, 2.0, 3.0)}, "one for each of the 2 layers; got 3"),
         ({"layers": ("a",), "weights": (-1.0,)}, "must be 0 or more"),
-        ({"layers": ("a",), "epochs": 0}, "at least 1"),
-        ({"epochs": 3}, "companion needs companion.layers"),
+        ({"layers": ("a",), "until": 0}, "at least 1"),
+        ({"until": 3}, "companion needs companion.layers"),
     ],
 )
 def test_impossible_companions_are_refused(wrong: dict[str, Any], words: str) -> None:

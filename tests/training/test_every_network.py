@@ -30,7 +30,9 @@ def test_every_network_trains_on_a_few_images(name: str, tmp_path: Path) -> None
     mnist = any(card.dataset == "mnist" for card in list_models() if card.name == name)
     shape = (1, 28, 28) if mnist else (3, 32, 32)
     companion = (
-        CompanionConfig(("conv1", "conv4", "conv7"), epochs=1, lr=1e-3) if name.startswith("dsn") else CompanionConfig()
+        CompanionConfig(("conv1", "conv4", "conv7"), until=1, head_lr=1e-3)
+        if name.startswith("dsn")
+        else CompanionConfig()
     )
     config = TrainConfig(
         DataConfig("random"),

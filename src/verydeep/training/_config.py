@@ -219,20 +219,20 @@ class CompanionConfig:
             convolution before its activation and activation1 after it; stem, block1, block2, ... of resnet-110 and
             highway-110; layer1, layer2, ... of an -mlp network.
         weights: The weight of each companion loss, or one for all; by default, 1.
-        epochs: The number of epochs after which the companion losses are switched off; by default, never.
-        lr: Multiplier of the learning rate for the companions' classifiers. Large layers need a small one: on 196,608
-            values, deeply supervised nets have 0.001.
+        until: The number of epochs after which the companion losses are switched off; by default, never.
+        head_lr: Multiplier of the learning rate for the companions' classifiers. Large layers need a small one: deeply
+            supervised nets have 0.001 on 196,608 values.
 
     Example:
         >>> from verydeep.training import CompanionConfig
-        >>> CompanionConfig(("layer10", "layer20"), weights=(0.3,), epochs=5).weight_of
+        >>> CompanionConfig(("layer10", "layer20"), weights=(0.3,), until=5).weight_of
         {'layer10': 0.3, 'layer20': 0.3}
     """
 
     layers: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
-    epochs: int | None = None
-    lr: float = 1.0
+    until: int | None = None
+    head_lr: float = 1.0
 
     def __post_init__(self) -> None:
         if len(set(self.layers)) < len(self.layers):
@@ -244,9 +244,9 @@ class CompanionConfig:
             )
         weights = all(0 <= weight < math.inf for weight in self.weights)
         _require("companion.weights", list(self.weights), weights, "0 or more")
-        _require("companion.epochs", self.epochs, self.epochs is None or self.epochs >= 1, "at least 1")
-        _require("companion.lr", self.lr, 0 <= self.lr < math.inf, "0 or more")
-        if not self.layers and (self.weights or self.epochs is not None or self.lr != 1):
+        _require("companion.until", self.until, self.until is None or self.until >= 1, "at least 1")
+        _require("companion.head_lr", self.head_lr, 0 <= self.head_lr < math.inf, "0 or more")
+        if not self.layers and (self.weights or self.until is not None or self.head_lr != 1):
             raise UserError("companion needs companion.layers, the hidden layers with a loss of their own")
 
     @property

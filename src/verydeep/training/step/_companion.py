@@ -4,9 +4,9 @@ A linear classifier per layer predicts the target from the layer's values, and i
 
     loss(outputs) + sum over layers of weight * loss(classifier(values of the layer))
 
-After `companion.epochs` only the first term is left. Lee et al. switch the companions off in the same way. Their paper
-also ignores companion losses below a threshold, and their code lowers the learning rate of the companions over time;
-ours does neither.
+After `companion.until` epochs only the first term is left. Lee et al. switch the companions off in the same way. Their
+paper also ignores companion losses below a threshold, and their code lowers the learning rate of the companions over
+time; ours does neither.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class CompanionLoss(TrainingLoss):
     ) -> None:
         super().__init__(objective, alone.forward)
         self.network, self.alone, self.autocast = network, alone, autocast
-        self.weight_of, self.last = config.companion.weight_of, config.companion.epochs
+        self.weight_of, self.last = config.companion.weight_of, config.companion.until
         self.companions = seeded(config.seed, lambda: _make_companions(network, list(self.weight_of)))
         self.extra = self.companions
 
