@@ -214,7 +214,7 @@ def test_a_wrong_choice_is_said_in_a_line_whatever_the_terminals_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
     assert main(["reproduce", "table1", "--recipe", "slow"]) == 2
-    words = "--recipe must be fast or paper, not 'slow'"
+    words = "--recipe must be fast, paper or short, not 'slow'"
     assert capsys.readouterr().err == f"verydeep: {words} (see verydeep reproduce --help)\n"
 
 

@@ -107,7 +107,8 @@ def test_the_residual_network_adds_zeros_on_both_sides_of_x() -> None:
     x = torch.rand(2, 16, 8, 8)
     expected = nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 8, 8))
     assert torch.equal(block(x), expected)
-    before: Any = create_model("resnet-110", blocks=1, zeros="after").blocks[1]  # as networks of 0.5.0 do
+    former: Any = create_model("resnet-110", blocks=1, zeros="after")  # as networks of 0.5.0 do
+    before = former.blocks[1]
     nn.init.zeros_(before.block[-1].weight)
     assert torch.equal(before(x), nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 0, 16)))
 

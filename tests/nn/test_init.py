@@ -96,3 +96,38 @@ def test_weights_may_be_initialised_for_an_activation_by_name() -> None:
         weight = torch.empty(300, 300)
         init_weight(weight, 300, 300, activation)
         assert weight.var().item() == pytest.approx(2 / 300, rel=0.03)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("init", ["sparse", "laplace", "scaled_normal", "orthogonal"])
+def test_other_schemes_have_zero_mean_and_the_variance_they_promise(init: str, activation: str) -> None:
+    he, glorot = (2 / 200, 1 / 200)
+    variance = glorot if init == "scaled_normal" or activation == "tanh" else he
+    layer, stack = HighwayLinear(200, activation, init=init), PlainStack(200, 3, activation, init=init)
+    for weight in (layer.block.weight, stack.weight):
+        assert weight.mean().abs() < 0.02 * math.sqrt(variance)
+        assert weight.var().item() == pytest.approx(variance, rel=0.1)
+
+
+def test_sparse_weights_connect_fifteen_inputs_to_a_unit() -> None:
+    stack = PlainStack(50, 4, init="sparse")
+    assert ((stack.weight != 0).sum(-1) == 15).all()
+    assert (PlainStack(5, 1, init="sparse").weight != 0).all()
+
+
+def test_every_map_of_a_stack_is_orthogonal_and_every_filter_of_a_convolution() -> None:
+    stack = HighwayStack(20, 3, init="orthogonal")
+    for matrix in stack.weight.view(-1, 20, 20):
+        torch.testing.assert_close(matrix @ matrix.T, torch.eye(20), rtol=0, atol=1e-5)
+    filters = HighwayConv2d(8, 3, "relu", init="orthogonal").gate.weight.flatten(1)
+    torch.testing.assert_close(filters @ filters.T, 2 * torch.eye(8), rtol=0, atol=1e-5)
+
+
+def test_laplace_has_heavier_tails_than_the_normal_distribution() -> None:
+    weight = PlainStack(200, 5, init="laplace").weight
+    assert (weight.pow(4).mean() / weight.var() ** 2).item() == pytest.approx(6, rel=0.1)  # 3 if it were normal
+
+
+def test_an_unknown_scheme_is_refused() -> None:
+    with pytest.raises(UserError, match="unknown initialisation 'orthogonl'; did you mean 'orthogonal'"):
+        HighwayStack(4, 2, init="orthogonl")

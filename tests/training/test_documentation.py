@@ -25,7 +25,8 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
 
 
 def test_the_guides_configurations_can_be_read(tmp_path: Path) -> None:
-    first, extending = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)
+    first, extending, companions = re.findall(r"```toml\n(.*?)```", GUIDE, flags=re.S)
+    assert from_dict(TrainConfig, tomllib.loads(companions)).companion.weight_of == {"layer10": 0.3, "layer20": 0.3}
     assert from_dict(TrainConfig, tomllib.loads(first)).model.depth == 50
     (tmp_path / "mine.toml").write_text(extending)
     config = read_config(tmp_path / "mine.toml")

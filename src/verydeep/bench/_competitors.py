@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from verydeep.bench._tasks import Case
 from verydeep.errors import UserError
 from verydeep.models import MLP, Conv, ConvConfig, Highways, Network, Pool, build, create_model
-from verydeep.nn import HighwayConv2d, HighwayStack
+from verydeep.nn import HighwayConv2d, HighwayStack, PlainStack
 
 LR, MOMENTUM = 0.01, 0.9
 
@@ -120,7 +120,7 @@ def naive_network(model: Network) -> nn.Sequential:
             layers += [model.input, nn.Tanh()]
         if isinstance(model.stack, HighwayStack):
             layers += [NaiveLayer(layer.block, layer.gate, relu=False) for layer in model.stack.to_layers()]
-        elif model.stack is not None:
+        elif isinstance(model.stack, PlainStack):
             layers += [part for layer in model.stack.to_layers() for part in (layer, nn.Tanh())]
         return nn.Sequential(*layers, model.classifier)
     assert isinstance(model.layers, nn.Sequential)

@@ -17,6 +17,7 @@ from verydeep.redact import redact_text
 
 COMMANDS = {
     "analyze": "look inside a run's network: gates, routing, lesions, depth usage",
+    "attend": "learn which feature maps a network attends to (dasNet)",
     "bench": "compare the speed with PyTorch, torch.compile and JAX",
     "compare": "compare runs: settings, accuracy, time and curves",
     "completion": "complete commands and options in your shell with TAB",

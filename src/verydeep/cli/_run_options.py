@@ -140,10 +140,13 @@ def evaluate_run(run: Run, split: Split, device: str = "auto") -> Evaluation:
 
 def run_objective(run: Run) -> Objective | None:
     """What the run measures; None if that follows from the task of its data."""
-    from verydeep.objectives import Regression
+    from verydeep.objectives import Classification, Regression
     from verydeep.training import RunData
 
-    task = RunData.load(run).task
-    if task is None or task.kind != "regression":
-        return None
-    return Regression(task.outputs, run.config.loss or "squared")
+    task, loss = RunData.load(run).task, run.config.loss
+    match loss:
+        case "squared" | "huber" | "absolute" if task is not None:
+            return Regression(task.outputs, loss)
+        case "squared-hinge":
+            return Classification(loss=loss)
+    return None

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from verydeep.data.prepare._new_samples import NewSamples as NewSamples, Rows as Rows, iterate_new as iterate_new
     from verydeep.data.prepare._preprocess import (
         ArrayPreparation as ArrayPreparation,
+        contrast_factor as contrast_factor,
         fit_arrays as fit_arrays,
         global_contrast_normalise as global_contrast_normalise,
         per_pixel_mean as per_pixel_mean,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     )
     from verydeep.data.prepare._split import UnpreparedSplit as UnpreparedSplit, add_splits as add_splits
     from verydeep.data.prepare._targets import ready_targets as ready_targets
+    from verydeep.data.prepare._whitening import unpack_matrix as unpack_matrix
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ from verydeep.data._augment import Augment
 from verydeep.errors import UserError
 
 TaskKind = Literal["classification", "regression", "multilabel"]
-Preprocess = Literal["paper", "scale", "contrast", "standardise", "imagenet", "none"]
+Preprocess = Literal["paper", "scale", "contrast", "zca", "standardise", "imagenet", "none"]
 
 
 @explains_unknown
@@ -41,8 +42,10 @@ class DataConfig:
         seed: Seed of the random splits.
         preprocess: How values are prepared. `"paper"`: grey images / 256, colour images with normalised contrast minus
             the mean of each pixel, table columns standardised, other numbers unchanged. `"scale"`, `"contrast"` and
-            `"standardise"` select one of these; `"imagenet"` subtracts the mean of ImageNet's colours and divides by
-            their standard deviation; `"none"` leaves the values unchanged.
+            `"standardise"` select one of these; `"zca"` is contrast and then whitening; `"imagenet"` subtracts the mean
+            of ImageNet's colours and divides by their standard deviation; `"none"` leaves the values unchanged.
+        contrast_norm: The norm of each image after its contrast is normalised; by default, that of deviation 1, which
+            is 55.4 for CIFAR. pylearn2 has 55.
         augment: Augmentation of the training images.
         image_size: Resize the images of a folder to this height and width; by default, all must have the same size.
         channels: Convert the images of a folder to 1 (grey) or 3 (colour) channels; by default, grey if all images are.
@@ -72,6 +75,7 @@ class DataConfig:
     valid_path: str | None = None
     seed: int = 0
     preprocess: Preprocess = "paper"
+    contrast_norm: float | None = None
     augment: Augment = Augment()  # noqa: RUF009 - frozen
     image_size: int | None = None
     channels: Literal[1, 3] | None = None
@@ -94,6 +98,8 @@ class DataConfig:
             if getattr(self, path) is not None and getattr(self, amount) is not None:
                 raise UserError(f"give data.{path} or data.{amount}, not both")
         self._check_folds()
+        if self.contrast_norm is not None and not 0 < self.contrast_norm < math.inf:
+            raise UserError(f"data.contrast_norm must be more than 0, got {self.contrast_norm:g}")
         if self.seed < 0:
             raise UserError(f"data.seed must be 0 or more, got {self.seed}")
         if self.image_size is not None and not 1 <= self.image_size <= 4096:

@@ -144,7 +144,7 @@ def _from_tables(splits: dict[str, UnpreparedSplit], task: Task, config: DataCon
 
 def _from_arrays(splits: dict[str, UnpreparedSplit], task: Task, config: DataConfig, lazily: bool) -> Dataset:
     arrays = {split: part.x for split, part in splits.items() if isinstance(part.x, Tensor)}
-    preparation = fit_arrays(arrays["train"], config.preprocess, _FULL.get(config.source, 256.0))
+    preparation = fit_arrays(arrays["train"], config.preprocess, _FULL.get(config.source, 256.0), config.contrast_norm)
     ready = {split: _array_split(x, splits[split].y, preparation, split, lazily, task) for split, x in arrays.items()}
     return _dataset(config, ready, task, preparation)
 

@@ -4,6 +4,7 @@ The nodes compute what `TablePreparation`, `ArrayPreparation` and `Predictor` co
 of raw values are float64, the inputs of the network float32.
 """
 
+import math
 from itertools import product
 from typing import Any
 
@@ -23,6 +24,8 @@ from verydeep.data import (
     Table,
     TablePreparation,
     Task,
+    contrast_factor,
+    unpack_matrix,
 )
 
 ANSWERS = {"classification": "label", "multilabel": "labels", "regression": "values"}
@@ -132,6 +135,9 @@ def add_array(graph: Graph, preparation: ArrayPreparation | None, shape: tuple[i
         value = graph.add("Div", value, graph.constant(preparation.full, np.float32))
     if preparation.contrast:
         value = _add_contrast(graph, graph.cast(value, TensorProto.FLOAT), len(shape))
+    if preparation.contrast_norm is not None:
+        factor = contrast_factor(preparation.contrast_norm, shape)
+        value = graph.add("Mul", value, graph.constant(factor, np.float32))
     statistics = np.float32 if preparation.contrast else np.float64
     if preparation.mean:
         value = graph.cast(value, TensorProto.FLOAT if preparation.contrast else TensorProto.DOUBLE)
@@ -139,6 +145,11 @@ def add_array(graph: Graph, preparation: ArrayPreparation | None, shape: tuple[i
     if preparation.deviation:
         value = graph.cast(value, TensorProto.DOUBLE)
         value = graph.add("Div", value, graph.constant(np.reshape(preparation.deviation, shape), np.float64))
+    if preparation.whitening:
+        matrix = unpack_matrix(preparation.whitening, math.prod(shape)).numpy()
+        flat = graph.add("Flatten", graph.cast(value, TensorProto.FLOAT), axis=1)
+        whitened = graph.add("MatMul", flat, graph.constant(matrix, np.float32))
+        value = graph.add("Reshape", whitened, graph.constant([-1, *shape], np.int64))
     return graph.cast(value, TensorProto.FLOAT)
 
 

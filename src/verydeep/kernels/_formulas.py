@@ -1,4 +1,4 @@
-"""The formulas of plain and highway layers, forward and backward, for one vector of samples.
+"""The formulas of plain, residual and highway layers, forward and backward, for one vector of samples.
 
 z are the pre-activations without their biases b; h, t, c, x and y are the paper's; d is the derivative of the loss.
 """
@@ -116,12 +116,32 @@ def independent(both: Callable[[Vec, Vec], tuple[Vec, Vec]]) -> Callable[..., tu
     return formula
 
 
+def residual(activation: _Activation) -> Callable[..., tuple[Vec, ...]]:
+    """A residual layer, `y = x + H(x)`."""
+
+    def formula(x: Vec, z: Vec, b: Vec) -> tuple[Vec, ...]:
+        h = activation(z + b)
+        return h, x + h
+
+    return formula
+
+
 def plain_backward(derivative: Callable[[Vec, Vec], Vec]) -> Callable[..., tuple[Vec, ...]]:
     """dz, returned twice: as a matrix, and for its sum, which is the gradient of the bias."""
 
     def formula(dy: Vec, h: Vec) -> tuple[Vec, ...]:
         dz = derivative(h, dy)
         return dz, dz
+
+    return formula
+
+
+def residual_backward(derivative: Callable[[Vec, Vec], Vec]) -> Callable[..., tuple[Vec, ...]]:
+    """The gradient of x that is passed on, and dz twice."""
+
+    def formula(dy: Vec, _x: Vec, h: Vec) -> tuple[Vec, ...]:
+        dz = derivative(h, dy)
+        return dy, dz, dz
 
     return formula
 

@@ -1,9 +1,9 @@
 """The networks of the paper, those it is compared with, and two of ours for images of any size.
 
 `_zoo` describes the named networks, `_cards` lists them with published results, `_spec` has the vocabulary that
-describes convolutional ones, and `_staged_conv` lays two out for any size of images; `_mlp`, `_conv` and `_residual`
-build networks from configurations, `_registry` creates them by name, `_weights` saves and loads them. A name or a
-configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
+describes convolutional ones, and `_staged_conv` lays two out for any size of images; `_mlp`, `_conv`, `_residual`,
+`_recurrent` and `_dasnet` build networks from configurations, `_registry` creates them by name, `_weights` saves and
+loads them. A name or a configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
 """
 
 from typing import TYPE_CHECKING
@@ -13,8 +13,10 @@ from verydeep.lazy import lazy_imports
 if TYPE_CHECKING:
     from verydeep.models._cards import ModelInfo, list_models
     from verydeep.models._conv import ConvNet
+    from verydeep.models._dasnet import DasNet, DasNetConfig
     from verydeep.models._mlp import MLP, MLPConfig
     from verydeep.models._network import Network
+    from verydeep.models._recurrent import RecurrentConfig, RecurrentNet
     from verydeep.models._registry import build, create_model, multiply_adds
     from verydeep.models._residual import ResidualConfig, ResidualNet
     from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Pool
@@ -37,6 +39,8 @@ __all__ = [
     "Conv",
     "ConvConfig",
     "ConvNet",
+    "DasNet",
+    "DasNetConfig",
     "Dense",
     "Dropout",
     "Highways",
@@ -44,6 +48,8 @@ __all__ = [
     "ModelInfo",
     "Network",
     "Pool",
+    "RecurrentConfig",
+    "RecurrentNet",
     "ResidualConfig",
     "ResidualNet",
     "build",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
-from verydeep.models._network import Network, trace_layers
+from verydeep.models._network import Network, run_to_layers, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.kernels import Backend, check_backend
 from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
@@ -61,7 +61,7 @@ class ConvNet(Network):
             if isinstance(layer, HighwayConv2d):
                 layer.reset_parameters()
             elif isinstance(layer, nn.Conv2d | nn.Linear):
-                _init_rectified(layer, following.pieces if isinstance(following, Maxout) else 1)
+                _init_rectified(layer, following.pieces if isinstance(following, Maxout) else 1, self.config.init)
         self._reset_classifier()
 
     def _reset_classifier(self) -> None:
@@ -103,12 +103,20 @@ class ConvNet(Network):
             end += 1
         return run_steps(list(self.layers)[:end], x, self.recompute)
 
+    def hidden_layers(self) -> list[str]:
+        return [name for name, _ in self.layers.named_children()]
+
+    def forward_hidden(self, x: Tensor, layers: Collection[str]) -> tuple[Tensor, dict[str, Tensor]]:
+        self._check(x, ())
+        x, values = run_to_layers(list(self.layers), self.hidden_layers(), x, layers, self.recompute)
+        x = x.flatten(1)
+        return x if self.classifier is None else self.classifier(x), values
+
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
         y = None if closed or self.training else run_inference(self, list(self.layers), x, self.backend)
         x = (run_steps(self._steps(closed), x, self.recompute) if y is None else y).flatten(1)
         return x if self.classifier is None else self.classifier(x)
-
 
     def _steps(self, closed: Collection[int]) -> list[Callable[[Tensor], Tensor]]:
         """The layers in order; a convolution and its activation are one step."""
@@ -124,11 +132,12 @@ class ConvNet(Network):
         return steps
 
 
-def _init_rectified(module: nn.Conv2d | nn.Linear, pieces: int) -> None:
+def _init_rectified(module: nn.Conv2d | nn.Linear, pieces: int, scheme: str) -> None:
     """Initialise a layer that a rectifier follows, or maxout over several pieces."""
     fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
-    # A rectifier halves the mean square, hence the 2 in He's variance; maxout does not.
-    init_weight(module.weight, fan_in if pieces == 1 else 2 * fan_in, fan_out, "relu")
+    if scheme == "auto" and pieces > 1:
+        scheme = "scaled_normal"  # a rectifier halves the mean square, hence the 2 in He's variance; maxout does not
+    init_weight(module.weight, fan_in, fan_out, "relu" if pieces == 1 else "maxout", scheme)
     assert module.bias is not None
     nn.init.zeros_(module.bias)
 
@@ -138,7 +147,7 @@ class _Builder:
 
     def __init__(self, config: ConvConfig, factory: dict[str, Any]) -> None:
         self.factory = factory
-        self.classes, self.gate_bias = config.classes, config.gate_bias
+        self.classes, self.gate_bias, self.init = config.classes, config.gate_bias, config.init
         self.shape = config.input_shape
         self.weighted = 0  # the number of layers with weights so far, as the paper counts them
         self.others: Counter[str] = Counter()
@@ -149,7 +158,8 @@ class _Builder:
                 return self._conv(layer)
             case Highways(kernels):
                 channels = self.shape[0]
-                layers = [HighwayConv2d(channels, k, "relu", self.gate_bias, **self.factory) for k in kernels]
+                factory = self.factory | {"init": self.init}
+                layers = [HighwayConv2d(channels, k, "relu", self.gate_bias, **factory) for k in kernels]
                 return [(self._number("highway"), layer) for layer in layers]
             case Pool():
                 return [(self._count("pool"), self._pool(layer))]
@@ -164,7 +174,7 @@ class _Builder:
         conv = nn.Conv2d(self.shape[0], channels * layer.pieces, layer.kernel, layer.stride, padding, **self.factory)
         height, width = ((side + 2 * padding - layer.kernel) // layer.stride + 1 for side in self.shape[1:])
         self._reach(channels, height, width)
-        return self._activated("conv", conv, layer.pieces)
+        return self._activated("conv", conv, layer.pieces)[: 1 if layer.linear else 2]
 
     def _dense(self, layer: Dense) -> list[tuple[str, nn.Module]]:
         dense = nn.Linear(math.prod(self.shape), layer.units * layer.pieces, **self.factory)
@@ -173,7 +183,7 @@ class _Builder:
         return [*flatten, *self._activated("dense", dense, layer.pieces)]
 
     def _activated(self, name: str, module: nn.Conv2d | nn.Linear, pieces: int) -> list[tuple[str, nn.Module]]:
-        _init_rectified(module, pieces)
+        _init_rectified(module, pieces, self.init)
         activation = nn.ReLU() if pieces == 1 else Maxout(pieces)
         return [(self._number(name), module), (self._count("activation"), activation)]
 

@@ -18,10 +18,12 @@ from verydeep.errors import UserError
 from verydeep.models._network import Network
 from verydeep.nn import (
     HighwayStack,
+    LSTMHighway,
     PlainStack,
+    ResidualStack,
     Trace,
-    activation_name,
     init_weight,
+    pieces_of,
     resolve_activation,
     suggest_gate_bias,
 )
@@ -32,7 +34,8 @@ class MLPConfig:
     """A fully connected network.
 
     Attributes:
-        kind: The kind of layer after the input layer, highway or plain.
+        kind: The kind of layer after the input layer: highway, plain, residual (y = x + H) or lstm, the LSTM-like block
+            of the paper's pilot experiments.
         depth: Number of hidden layers, including the plain input layer; 0 is a linear classifier.
         width: Number of blocks (or units) per hidden layer.
         input_shape: Shape of a sample, which is flattened.
@@ -40,6 +43,7 @@ class MLPConfig:
         activation: The activation of every hidden layer.
         gate_bias: Initial bias of the transform gates; None stands for `suggest_gate_bias` of this depth.
         carry: The carry gates of highway layers, coupled or independent.
+        init: The initial weights of all layers: "auto", "glorot_normal", "orthogonal", ...; see `HighwayStack`.
 
     Example:
         >>> from verydeep.models import MLPConfig, build
@@ -50,7 +54,7 @@ class MLPConfig:
         0
     """
 
-    kind: Literal["highway", "plain"]
+    kind: Literal["highway", "plain", "residual", "lstm"]
     depth: int = 50
     width: int = 50
     input_shape: tuple[int, ...] = (1, 28, 28)
@@ -58,6 +62,7 @@ class MLPConfig:
     activation: str = "tanh"
     gate_bias: float | None = None
     carry: Literal["coupled", "independent"] = "coupled"
+    init: str = "auto"
 
     def __post_init__(self) -> None:
         if self.depth < 0:
@@ -69,8 +74,25 @@ class MLPConfig:
             )
 
 
+MLPStack = HighwayStack | PlainStack | ResidualStack | LSTMHighway
+
+
+def _make_stack(
+    config: MLPConfig, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+) -> MLPStack:
+    """The layers after the input layer."""
+    make: dict[str, type[PlainStack | ResidualStack]] = {"plain": PlainStack, "residual": ResidualStack}
+    width, depth, activation, init = config.width, config.depth - 1, config.activation, config.init
+    if config.kind in make:
+        return make[config.kind](width, depth, activation, init=init, device=device, dtype=dtype)
+    bias = suggest_gate_bias(config.depth, "linear") if config.gate_bias is None else config.gate_bias
+    if config.kind == "lstm":
+        return LSTMHighway(width, depth, activation, bias, init=init, device=device, dtype=dtype)
+    return HighwayStack(width, depth, activation, bias, config.carry, init=init, device=device, dtype=dtype)
+
+
 class MLP(Network):
-    """A fully connected network: a plain input layer, a stack of highway or plain layers, a linear classifier.
+    """A fully connected network: a plain input layer, a stack of equal layers, a linear classifier.
 
     A sample has the shape `input_shape`, or is already flat. A network of depth 1 has no stack (`stack` is None), and
     the linear model of depth 0 has no input layer either (`input` is None).
@@ -100,18 +122,9 @@ class MLP(Network):
         super().__init__()
         self.config = config
         linear = partial(nn.Linear, device=device, dtype=dtype)
-        inputs = math.prod(config.input_shape)
-        self.input: nn.Linear | None = linear(inputs, config.width) if config.depth >= 1 else None
-        self.stack: HighwayStack | PlainStack | None
-        if config.depth < 2:
-            self.stack = None
-        elif config.kind == "highway":
-            bias = suggest_gate_bias(config.depth, "linear") if config.gate_bias is None else config.gate_bias
-            self.stack = HighwayStack(
-                config.width, config.depth - 1, config.activation, bias, config.carry, device=device, dtype=dtype
-            )
-        else:
-            self.stack = PlainStack(config.width, config.depth - 1, config.activation, device=device, dtype=dtype)
+        inputs, pieces = math.prod(config.input_shape), pieces_of(resolve_activation(config.activation))
+        self.input: nn.Linear | None = linear(inputs, pieces * config.width) if config.depth >= 1 else None
+        self.stack = None if config.depth < 2 else _make_stack(config, device, dtype)
         self.classifier = linear(inputs if self.input is None else config.width, config.classes)
         self._reset_input_and_classifier()
 
@@ -123,7 +136,8 @@ class MLP(Network):
     def _reset_input_and_classifier(self) -> None:
         for layer in (self.input, self.classifier):
             if layer is not None:
-                init_weight(layer.weight, layer.in_features, layer.out_features, self.activation)
+                outputs = self.config.width if layer is self.input else layer.out_features
+                init_weight(layer.weight, layer.in_features, outputs, self.activation, self.config.init)
                 nn.init.zeros_(layer.bias)
 
     @property
@@ -136,7 +150,9 @@ class MLP(Network):
         return 0 if self.stack is None else self.stack.highway_depth
 
     def checkpoint_activations(self) -> None:
-        if self.stack is not None:
+        if isinstance(self.stack, LSTMHighway):
+            super().checkpoint_activations()
+        elif self.stack is not None:
             self.stack.recompute = True
 
     def _input_shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -146,19 +162,42 @@ class MLP(Network):
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
         x = x.flatten(1)
-        if self.stack is not None and self._can_run_fused(x, closed):
-            layers, activation = kernels.open_layers(self.stack.depth, closed), activation_name(self.activation)
-            return kernels.run_mlp(x, layers, activation, *self._kernel_parameters())
+        if self._can_run_fused(x, closed):
+            layers, formula = self._fused_layers(closed)
+            return kernels.run_mlp(x, layers, formula, *self._kernel_parameters())
         if self.input is not None:
             x = self.activation(self.input(x))
         if self.stack is not None:
             x = self.stack(x, closed)
         return self.classifier(x)  # type: ignore[no-any-return]
 
+    def hidden_layers(self) -> list[str]:
+        depth = min(self.config.depth, 1) if isinstance(self.stack, LSTMHighway) else self.config.depth
+        return [f"layer{number}" for number in range(1, depth + 1)]
+
+    def forward_hidden(self, x: Tensor, layers: Collection[str]) -> tuple[Tensor, dict[str, Tensor]]:
+        self._check(x, ())
+        x, values, wanted = x.flatten(1), {}, sorted(int(name.removeprefix("layer")) for name in layers)
+        if self.input is not None:
+            x = self.activation(self.input(x))
+            done = 1
+            for number in [*wanted, self.config.depth]:
+                if number > done:
+                    x = self._stack_segment(x, done - 1, number - 1)
+                    done = number
+                if number in wanted:
+                    values[f"layer{number}"] = x
+        return self.classifier(x), values
+
+    def _stack_segment(self, x: Tensor, first: int, last: int) -> Tensor:
+        """The layers of the stack from `first` to `last - 1`, counted from 0."""
+        assert self.stack is not None
+        return self.stack(x) if isinstance(self.stack, LSTMHighway) else self.stack.segment(x, first, last)
+
     @torch.no_grad()
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
         closed = self._check(x, closed)
-        if self.input is None or not isinstance(self.stack, HighwayStack):
+        if self.input is None or not isinstance(self.stack, HighwayStack | LSTMHighway):
             return ()
         layers = self.stack.trace(self.activation(self.input(x.flatten(1))), closed)
         return tuple(Trace(*values) for values in zip(*layers, strict=True))
@@ -202,7 +241,9 @@ class MLP(Network):
     def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
         """Whether kernels can run the whole network; they keep all activations, and need an open layer."""
         stack = self.stack
-        if self.input is None or stack is None or stack.recompute or len(set(closed)) == stack.depth:
+        if self.input is None or stack is None or isinstance(stack, LSTMHighway):
+            return False
+        if stack.recompute or len(set(closed)) == stack.depth:
             return False
         return kernels.can_run_mlp(stack.backend, stack.activations, x, self.input, stack, self.classifier)
 
@@ -219,13 +260,18 @@ class MLP(Network):
         self, x: Tensor, gradient: Callable[[Tensor], tuple[Tensor, Tensor]]
     ) -> tuple[Tensor, Tensor]:
         """The loss and the outputs; gradients are assigned without autograd, which takes as long as several layers."""
-        assert self.stack is not None
-        layers, activation = kernels.open_layers(self.stack.depth), activation_name(self.activation)
+        layers, formula = self._fused_layers()
         parameters = self._kernel_parameters()
-        loss, outputs, gradients = kernels.backward_mlp(x.flatten(1), gradient, layers, activation, *parameters)
+        loss, outputs, gradients = kernels.backward_mlp(x.flatten(1), gradient, layers, formula, *parameters)
         for parameter, value in zip(parameters, gradients, strict=True):
             parameter.grad = value
         return loss, outputs
+
+    def _fused_layers(self, closed: Collection[int] = ()) -> tuple[Tensor, str]:
+        """The open layers of the stack and their formula, as kernels take them."""
+        assert self.stack is not None
+        assert not isinstance(self.stack, LSTMHighway)
+        return kernels.open_layers(self.stack.depth, closed), self.stack.formula
 
     def _kernel_parameters(self) -> tuple[Tensor, ...]:
         """All parameters, in the order that kernels take them."""

@@ -1,13 +1,13 @@
 """The base class of networks: a configuration, numbered highway layers, and a classifier."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.nn import HighwayLayer, Trace, Unscriptable, check_closed
+from verydeep.nn import HighwayLayer, Trace, Unscriptable, check_closed, run_steps
 
 
 class Network(Unscriptable, nn.Module):
@@ -48,6 +48,19 @@ class Network(Unscriptable, nn.Module):
         """
         raise NotImplementedError
 
+    def hidden_layers(self) -> list[str]:
+        """The names of the hidden layers whose values `forward_hidden` returns, in order."""
+        return []
+
+    def forward_hidden(self, x: Tensor, layers: Collection[str]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The logits and, from the same pass, the values of some hidden layers.
+
+        Args:
+            x: Samples, `(batch, *input_shape)`.
+            layers: Their names, some of `hidden_layers()`.
+        """
+        raise UserError(f"{type(self).__name__} does not return the values of hidden layers")
+
     def reset_parameters(self) -> None:
         """Initialise all weights and biases again, e.g. after `to_empty` of a network that was created on "meta"."""
         raise NotImplementedError
@@ -76,6 +89,23 @@ class Network(Unscriptable, nn.Module):
             shapes = " or ".join(f"(batch, {', '.join(map(str, shape))})" for shape in self._input_shapes())
             raise UserError(f"the network takes x of shape {shapes}, got {tuple(x.shape)}")
         return check_closed(closed, self.highway_depth, self)
+
+
+def run_to_layers(
+    steps: Sequence[Callable[[Tensor], Tensor]],
+    names: Sequence[str],
+    x: Tensor,
+    layers: Collection[str],
+    recompute: bool,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Run steps one after the other: the output of the last, and those of the steps of some names."""
+    values: dict[str, Tensor] = {}
+    first = 0
+    for end, name in enumerate(names, 1):
+        if name in layers:
+            values[name] = x = run_steps(steps[first:end], x, recompute)
+            first = end
+    return run_steps(steps[first:], x, recompute), values
 
 
 @torch.no_grad()

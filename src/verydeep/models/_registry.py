@@ -12,8 +12,10 @@ from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
 from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
+from verydeep.models._dasnet import DasNet, DasNetConfig
 from verydeep.models._mlp import MLP, MLPConfig
 from verydeep.models._network import Network
+from verydeep.models._recurrent import RecurrentConfig, RecurrentNet
 from verydeep.models._residual import ResidualConfig, ResidualNet
 from verydeep.models._spec import ConvConfig, with_dropout
 from verydeep.models._staged_conv import StagedConvConfig
@@ -66,7 +68,7 @@ def _check_overrides(name: str, overrides: Mapping[str, Any]) -> None:
         if owners and name not in owners:
             raise UserError(f"{name} has no setting '{key}'; these networks have it: {', '.join(owners)}")
     shape = overrides.get("input_shape")
-    if isinstance(shape, Sequence) and len(shape) != 3 and not isinstance(NETWORKS[name], MLPConfig):
+    if isinstance(shape, Sequence) and len(shape) != 3 and not isinstance(NETWORKS[name], MLPConfig | RecurrentConfig):
         raise UserError(
             f"{name} takes images of shape (channels, height, width), but these samples have shape {tuple(shape)}; "
             "use highway-mlp"
@@ -86,7 +88,7 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
     """Build the network that a configuration describes, with new weights.
 
     Args:
-        config: An `MLPConfig`, a `ConvConfig` or a `ResidualConfig`.
+        config: An `MLPConfig`, a `ConvConfig`, a `ResidualConfig`, a `RecurrentConfig` or a `DasNetConfig`.
         device: Device of the parameters.
         dtype: Data type of the parameters.
 
@@ -104,6 +106,10 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
             return ConvNet(config, device=device, dtype=dtype)
         case ResidualConfig():
             return ResidualNet(config, device=device, dtype=dtype)
+        case DasNetConfig():
+            return DasNet(config, device=device, dtype=dtype)
+        case RecurrentConfig():
+            return RecurrentNet(config, device=device, dtype=dtype)
         case _:
             raise UserError(f"build takes a configuration, got {config!r}; create_model takes the name of a network")
 
@@ -116,7 +122,9 @@ def count_size(card: Card) -> dict[str, int]:
     with torch.device("meta"):
         model = create_model(card.name, **card.overrides)
         parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        layers = model.config.depth + (not isinstance(model, MLP))  # the paper counts the output layer of the others
+        layers = model.config.depth + (
+            not isinstance(model, MLP | RecurrentNet)
+        )  # the paper counts the output layer of the others
         return {"layers": layers, "parameters": parameters, "multiply_adds": multiply_adds(model)}
 
 

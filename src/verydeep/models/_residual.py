@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.models._network import Network, trace_layers
+from verydeep.models._network import Network, run_to_layers, trace_layers
 from verydeep.nn import Highway, Trace, run_steps
 from verydeep.nn.functional import resize
 
@@ -126,6 +126,14 @@ class ResidualNet(Network):
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
         closed = self._check(x, closed)
         return trace_layers([self.stem, *self.blocks], x, closed)
+
+    def hidden_layers(self) -> list[str]:
+        return ["stem", *(f"block{number}" for number in range(1, len(self.blocks) + 1))]
+
+    def forward_hidden(self, x: Tensor, layers: Collection[str]) -> tuple[Tensor, dict[str, Tensor]]:
+        self._check(x, ())
+        x, values = run_to_layers([self.stem, *self.blocks], self.hidden_layers(), x, layers, self.recompute)
+        return self.classifier(x.mean((2, 3))), values
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)

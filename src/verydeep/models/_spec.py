@@ -13,7 +13,7 @@ from verydeep.errors import UserError
 
 @dataclass(frozen=True)
 class Conv:
-    """A plain convolution with a rectifier, or with maxout over several `pieces`.
+    """A plain convolution with a rectifier, with maxout over several `pieces`, or without an activation.
 
     Attributes:
         channels: Number of feature maps of the output; None means one per class.
@@ -21,11 +21,12 @@ class Conv:
         padding: Zeros around the maps; None keeps their size (odd kernels).
         stride: Stride of the convolution.
         pieces: Number of linear pieces of maxout; 1 is a rectifier.
+        linear: Whether there is no activation.
 
     Example:
         >>> from verydeep.models import Conv
         >>> Conv(32, kernel=5, padding=0)
-        Conv(channels=32, kernel=5, padding=0, stride=1, pieces=1)
+        Conv(channels=32, kernel=5, padding=0, stride=1, pieces=1, linear=False)
     """
 
     channels: int | None
@@ -33,10 +34,13 @@ class Conv:
     padding: int | None = None
     stride: int = 1
     pieces: int = 1
+    linear: bool = False
 
     def __post_init__(self) -> None:
         _check(self, 1, "channels", "kernel", "stride", "pieces")
         _check(self, 0, "padding")
+        if self.linear and self.pieces > 1:
+            raise UserError(f"a Conv is linear or has {self.pieces} pieces of maxout, not both")
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,7 @@ class ConvConfig:
         gate_bias: Initial bias of all transform gates.
         classifier_std: Standard deviation of the classifier's initial weights; None if the layers themselves end in
             one value per class and there is no linear classifier.
+        init: The initial weights of all other layers, as for `HighwayStack`; by default, He's normal.
 
     Example:
         >>> from verydeep.models import Conv, ConvConfig, Highways, Pool, build
@@ -153,6 +158,7 @@ class ConvConfig:
     classes: int = 10
     gate_bias: float = -1.0
     classifier_std: float | None = 0.05
+    init: str = "auto"
 
     def __post_init__(self) -> None:
         if len(self.input_shape) != 3 or min(self.input_shape) < 1 or self.classes < 1:

@@ -2,15 +2,18 @@
 
 References: the networks of Srivastava, Greff & Schmidhuber 2015 ("the paper") and of its authors' published code;
 FitNets: Romero et al. 2014; Maxout: Goodfellow et al. 2013; NiN: Lin et al. 2014; All-CNN: Springenberg et al. 2014;
-ResNet: He et al. 2015.
+DSN: Lee et al. 2015; dasNet: Stollenga et al. 2014; ResNet: He et al. 2015; recurrent highway networks: Zilly et al.
+2017.
 """
 
+from verydeep.models._dasnet import DasNetConfig
 from verydeep.models._mlp import MLPConfig
+from verydeep.models._recurrent import RecurrentConfig
 from verydeep.models._residual import ResidualConfig
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
 from verydeep.models._staged_conv import StagedConvConfig
 
-Config = MLPConfig | ConvConfig | ResidualConfig
+Config = MLPConfig | ConvConfig | ResidualConfig | RecurrentConfig | DasNetConfig
 
 
 def _highway_mnist(width: int) -> ConvConfig:
@@ -43,9 +46,29 @@ def _fitnet(*stages: tuple[int, ...]) -> ConvConfig:
     return ConvConfig((*layers[:-1], Pool(), Dense(500, pieces=2), Dropout(0.2)))
 
 
+def _maxout_cifar(pieces: int) -> ConvConfig:
+    """The maxout network for CIFAR, with this many pieces in the fully connected layer."""
+    layers = (
+        *(Dropout(0.2), Conv(96, 8, padding=4, pieces=2), Pool(4, 2)),
+        *(Dropout(0.5), Conv(192, 8, padding=3, pieces=2), Pool(4, 2)),
+        *(Dropout(0.5), Conv(192, 5, padding=3, pieces=2), Pool(2, 2)),
+        *(Dropout(0.5), Dense(500, pieces=pieces), Dropout(0.5)),
+    )
+    return ConvConfig(layers)
+
+
+_NIN = (  # without its last layer
+    *(Conv(192, 5), Conv(160, 1), Conv(96, 1), Pool(3, 2), Dropout(0.5)),
+    *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2), Dropout(0.5)),
+    *(Conv(192, 3), Conv(192, 1)),
+)
+
 NETWORKS: dict[str, Config | StagedConvConfig] = {
     "highway-mlp": MLPConfig("highway"),
     "plain-mlp": MLPConfig("plain", width=71),
+    "residual-mlp": MLPConfig("residual", width=71),
+    "lstm-highway": MLPConfig("lstm", width=35),
+    "recurrent-highway": RecurrentConfig(),
     "highway-mnist-16": _highway_mnist(16),
     "highway-mnist-32": _highway_mnist(32),
     "fitnet-a": _fitnet((16, 16, 16), (32, 32, 32), (48, 48, 64)),
@@ -60,22 +83,28 @@ NETWORKS: dict[str, Config | StagedConvConfig] = {
         gate_bias=-3.0,
     ),
     "highway-19-nin": ConvConfig((*_TRUNK_19, *_NIN_HEAD), gate_bias=-2.0),
-    "maxout": ConvConfig(
+    "maxout": _maxout_cifar(2),
+    "maxout-cifar": _maxout_cifar(5),
+    "dasnet": DasNetConfig(_maxout_cifar(5).layers),
+    "maxout-mnist": ConvConfig(
         (
-            *(Dropout(0.2), Conv(96, 8, padding=4, pieces=2), Pool(4, 2)),
-            *(Dropout(0.5), Conv(192, 8, padding=3, pieces=2), Pool(4, 2)),
-            *(Dropout(0.5), Conv(192, 5, padding=3, pieces=2), Pool(2, 2)),
-            *(Dropout(0.5), Dense(500, pieces=2), Dropout(0.5)),
+            *(Dropout(0.2), Conv(48, 8, padding=0, pieces=2), Pool(4, 2)),
+            *(Dropout(0.5), Conv(48, 8, padding=3, pieces=2), Pool(4, 2)),
+            *(Dropout(0.5), Conv(24, 5, padding=3, pieces=4), Pool(2, 2), Dropout(0.5)),
         ),
+        input_shape=(1, 28, 28),
     ),
-    "nin": ConvConfig(
+    "dsn-mnist": ConvConfig(
         (
-            *(Conv(192, 5), Conv(160, 1), Conv(96, 1), Pool(3, 2), Dropout(0.5)),
-            *(Conv(192, 5), Conv(192, 1), Conv(192, 1), Pool(3, 2), Dropout(0.5)),
-            *(Conv(192, 3), Conv(192, 1), Conv(None, 1), Pool(how="mean")),
+            *(Conv(96, 5), Conv(64, 1), Conv(48, 1), Pool(3, 2), Dropout(0.5)),
+            *(Conv(128, 5), Conv(96, 1), Conv(48, 1), Pool(3, 2), Dropout(0.5)),
+            *(Conv(128, 5), Conv(96, 1), Conv(None, 1, linear=True), Pool(how="mean")),
         ),
+        input_shape=(1, 28, 28),
         classifier_std=None,
     ),
+    "dsn": ConvConfig((*_NIN, Conv(None, 1, linear=True), Pool(how="mean")), classifier_std=None),
+    "nin": ConvConfig((*_NIN, Conv(None, 1), Pool(how="mean")), classifier_std=None),
     "all-cnn-c": ConvConfig(
         (
             *(Dropout(0.2), Conv(96), Conv(96), Conv(96, stride=2)),

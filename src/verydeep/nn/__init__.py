@@ -1,13 +1,18 @@
 """Highway layers as ordinary `torch.nn` modules, and the plain layers they are compared with.
 
 `HighwayLinear` and `HighwayConv1d` to `HighwayConv3d` are single layers, `Highway` makes one from any modules.
-`HighwayStack` and `PlainStack` are whole stacks of fully connected layers. `LSTMHighway` and `RecurrentHighway` are the
-relatives of the LSTM. `functional` has the paper's operations. `closed=` makes highway layers copy their input, and
-`trace` shows what happens inside; layers are counted from 0.
+`HighwayStack`, `ResidualStack` and `PlainStack` are whole stacks of fully connected layers. `LSTMHighway` and
+`RecurrentHighway` are the relatives of the LSTM. `functional` has the paper's operations. `closed=` makes highway
+layers copy their input, and `trace` shows what happens inside; layers are counted from 0.
 """
 
 from verydeep.nn import functional
-from verydeep.nn._activations import activation_name as activation_name, resolve_activation as resolve_activation
+from verydeep.nn._activations import (
+    activation_name as activation_name,
+    pieces_of as pieces_of,
+    resolve_activation as resolve_activation,
+    without_pieces as without_pieces,
+)
 from verydeep.nn._conv_layer import run_conv as run_conv
 from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
@@ -22,6 +27,7 @@ from verydeep.nn._parameter_groups import parameter_groups
 from verydeep.nn._plain_stack import PlainStack
 from verydeep.nn._recompute import run_steps as run_steps
 from verydeep.nn._recurrent import RecurrentHighway
+from verydeep.nn._residual_stack import ResidualStack
 from verydeep.nn._stack import Stack as Stack
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "Maxout",
     "PlainStack",
     "RecurrentHighway",
+    "ResidualStack",
     "Trace",
     "functional",
     "parameter_groups",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from verydeep import kernels
 from verydeep.errors import unknown
 from verydeep.kernels import Backend
-from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._activations import Activation, activation_name, resolve_activation, without_pieces
 from verydeep.nn._init import init_weight
 from verydeep.nn._layer import HighwayLayer
 from verydeep.nn.functional import highway
@@ -45,7 +45,7 @@ class AffineHighway(HighwayLayer):
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
         kernels.check_backend(backend)
-        self.activation = resolve_activation(activation)
+        self.activation = without_pieces(resolve_activation(activation), type(self).__name__)
         self.gate_activation = resolve_activation(gate_activation)
         self.initial_gate_bias = gate_bias
         self.initial_carry_bias = -gate_bias if carry_bias is None else carry_bias

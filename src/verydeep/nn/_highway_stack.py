@@ -10,7 +10,7 @@ from torch import Tensor
 from verydeep import kernels
 from verydeep.errors import UserError, unknown
 from verydeep.kernels import Backend
-from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._activations import Activation, resolve_activation, without_pieces
 from verydeep.nn._affine import CARRIES, Carry
 from verydeep.nn._highway_linear import HighwayLinear
 from verydeep.nn._init import suggest_gate_bias
@@ -28,12 +28,13 @@ class HighwayStack(FeedForwardStack):
     Args:
         width: Number of blocks per layer.
         depth: Number of layers; 10,000 have been trained.
-        activation: The activation of the block states: a name ("tanh", "relu", ...) or a callable.
+        activation: The activation of the block states: a name ("tanh", "relu", "lwta", "maxout", ...) or a callable.
         gate_bias: Initial bias of all transform gates; `suggest_gate_bias(depth, "linear")` by default.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        init: "auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "orthogonal", "sparse", "laplace" or
+            "scaled_normal"; "auto" is He's normal for rectifiers and Glorot's uniform for other activations.
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
@@ -67,7 +68,7 @@ class HighwayStack(FeedForwardStack):
     ) -> None:
         if carry not in CARRIES:
             raise unknown("carry", carry, CARRIES)
-        super().__init__(width, depth, 2 if carry == "coupled" else 3, activation, init, backend, device, dtype)
+        super().__init__(width, depth, 1 if carry == "coupled" else 2, activation, init, backend, device, dtype)
         self.carry: Carry = carry
         self.gate_activation = resolve_activation(gate_activation)
         self.initial_gate_bias = suggest_gate_bias(depth, "linear") if gate_bias is None else gate_bias
@@ -78,8 +79,8 @@ class HighwayStack(FeedForwardStack):
         """Reset the weights by `init`, block biases to 0 and gate biases to `gate_bias` and `carry_bias`."""
         super().reset_parameters()
         with torch.no_grad():
-            self.bias[:, self.width : 2 * self.width] = self.initial_gate_bias
-            self.bias[:, 2 * self.width :] = self.initial_carry_bias
+            self.bias[:, self.gate_part(0)] = self.initial_gate_bias
+            self.bias[:, self.gate_part(1)] = self.initial_carry_bias
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Equation 2: `y = H(x) * T(x) + x * C(x)`, where C = 1 - T if the gates are coupled (Equation 3)."""
@@ -88,7 +89,7 @@ class HighwayStack(FeedForwardStack):
 
     def _transforms(self, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """H(x), T(x) and C(x), from one product for all of them; C is None if it is 1 - T."""
-        h, t, *c = F.linear(x, weight, bias).chunk(self.maps, -1)
+        h, t, *c = self.split(F.linear(x, weight, bias))
         return self.activation(h), self.gate_activation(t), self.gate_activation(c[0]) if c else None
 
     @property
@@ -98,7 +99,7 @@ class HighwayStack(FeedForwardStack):
     @property
     def gate_bias(self) -> Tensor:
         """The biases of the transform gates, `(layer, block)`; assign a number or a tensor to set them."""
-        return self.bias.detach()[:, self.width : 2 * self.width]
+        return self.bias.detach()[:, self.gate_part(0)]
 
     @gate_bias.setter
     def gate_bias(self, value: float | Tensor) -> None:
@@ -125,8 +126,7 @@ class HighwayStack(FeedForwardStack):
 
     def _fused_trace(self, x: Tensor, closed: Collection[int]) -> Trace:
         layers = kernels.open_layers(self.depth, closed)
-        name = activation_name(self.activation)
-        _x, h, t, *c, y = kernels.trace_stack(x.contiguous(), self.weight, self.bias, layers, name)
+        _x, h, t, *c, y = kernels.trace_stack(x.contiguous(), self.weight, self.bias, layers, self.formula)
         carry = c[0] if c else 1 - t
         if not closed:
             return Trace(h, t, carry, y)
@@ -141,6 +141,7 @@ class HighwayStack(FeedForwardStack):
 
     def to_layers(self) -> list[HighwayLinear]:
         """Single layers with copies of the weights."""
+        without_pieces(self.activation, "HighwayLinear")
         layers = []
         for weight, bias in zip(self.weight, self.bias, strict=True):
             layer = HighwayLinear(

@@ -1,37 +1,86 @@
 """Initial weights and gate biases.
 
 Weights: the normalized initialisation of Glorot & Bengio 2010 for saturating activations, that of He et al. 2015 for
-rectifiers; the paper uses both (Section 3.1). Gate biases: Section 2.2.
+rectifiers; the paper uses both (Section 3.1). The paper says that highway networks train with various zero-mean
+distributions: orthogonal matrices (Saxe et al. 2013), sparse ones (Martens 2010), Laplace's distribution and a normal
+one of variance 1 / fan-in are here to try. Gate biases: Section 2.2.
 """
 
 import math
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
 from verydeep.nn._activations import RECTIFIERS, Activation, activation_name, resolve_activation
 
-SCHEMES = ("auto", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform")
+SCHEMES = (
+    "auto",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "orthogonal",
+    "sparse",
+    "laplace",
+    "scaled_normal",
+)
+_CONNECTIONS = 15  # weights per unit of the sparse scheme that are not 0, as in Martens 2010
 
 
 def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Activation, scheme: str = "auto") -> None:
-    """Fill `weight` in place; "auto" is He's normal for rectifiers and Glorot's uniform for all other activations.
+    """Fill `weight` in place.
 
     Fan-in and fan-out are arguments, so that stacked weights can be filled in one call.
+
+    Args:
+        weight: One or several matrices with `fan_in` columns, or filters.
+        fan_in: Number of values that enter a unit.
+        fan_out: Number of units that a value enters.
+        activation: The activation of the units.
+        scheme: `glorot_*` and `he_*` have the variances of their authors, `scaled_normal` has 1 / fan-in. `auto` is
+            He's normal for rectifiers and Glorot's uniform for all other activations. `sparse` and `laplace` have the
+            variance of `auto`; `orthogonal` has orthogonal rows or columns, times sqrt(2) for rectifiers.
     """
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
+    rectifier = activation_name(resolve_activation(activation)).lower() in RECTIFIERS
     if scheme == "auto":
-        rectifier = activation_name(resolve_activation(activation)).lower() in RECTIFIERS
         scheme = "he_normal" if rectifier else "glorot_uniform"
-    std = math.sqrt(2 / fan_in) if scheme.startswith("he") else math.sqrt(2 / (fan_in + fan_out))
+    he, glorot = math.sqrt(2 / fan_in), math.sqrt(2 / (fan_in + fan_out))
+    std = he if scheme.startswith("he") or (rectifier and not scheme.startswith("glorot")) else glorot
     with torch.no_grad():
-        if scheme.endswith("normal"):
-            weight.normal_(0, std)
-        else:
-            weight.uniform_(-math.sqrt(3) * std, math.sqrt(3) * std)
+        match scheme:
+            case "he_normal" | "glorot_normal":
+                weight.normal_(0, std)
+            case "he_uniform" | "glorot_uniform":
+                weight.uniform_(-math.sqrt(3) * std, math.sqrt(3) * std)
+            case "scaled_normal":
+                weight.normal_(0, math.sqrt(1 / fan_in))
+            case "laplace":
+                weight.exponential_().mul_(torch.rand_like(weight).sub_(0.5).sign_()).mul_(std / math.sqrt(2))
+            case "sparse":
+                _fill_sparse(weight, fan_in, std)
+            case _:
+                _fill_orthogonal(weight, fan_in, fan_out, math.sqrt(2) if rectifier else 1.0)
+
+
+def _fill_sparse(weight: Tensor, fan_in: int, std: float) -> None:
+    """Fill all but a few weights of each unit with 0; the others make up for it, so that the variance stays."""
+    count = min(_CONNECTIONS, fan_in)
+    rows = weight.numel() // fan_in
+    chosen = torch.rand(rows, fan_in, device=weight.device).topk(count).indices
+    values = torch.randn(rows, count, device=weight.device, dtype=weight.dtype) * (std * math.sqrt(fan_in / count))
+    weight.copy_(weight.new_zeros(rows, fan_in).scatter_(1, chosen, values).view_as(weight))
+
+
+def _fill_orthogonal(weight: Tensor, fan_in: int, fan_out: int, gain: float) -> None:
+    """Fill each matrix with orthogonal rows or, if it has more rows than columns, orthogonal columns."""
+    rows = min(fan_out, weight.numel() // fan_in)  # of one of several matrices; a filter has fewer than its fan-out
+    if not weight.is_meta:
+        matrices = [nn.init.orthogonal_(each, gain) for each in weight.new_empty(weight.numel()).view(-1, rows, fan_in)]
+        weight.copy_(torch.stack(matrices).view_as(weight))
 
 
 def suggest_gate_bias(depth: int, kind: Literal["conv", "linear"] = "conv") -> float:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.nn._activations import Activation
+from verydeep.nn._activations import Activation, without_pieces
 from verydeep.nn._init import suggest_gate_bias
 from verydeep.nn._layer import Trace, closed_trace, stack_traces
 from verydeep.nn._stack import Stack
@@ -29,7 +29,7 @@ class LSTMHighway(Stack):
         activation: The activation of the block state and of the cell's output.
         gate_bias: Initial bias of the input gates, `suggest_gate_bias(depth, "linear")` by default; the forget gates
             get -gate_bias, so that cells are carried.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        init: The initial weights, as for `HighwayStack`.
         device: Device of the parameters.
         dtype: Data type of the parameters.
 
@@ -51,7 +51,8 @@ class LSTMHighway(Stack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(width, depth, 4, activation, init, device, dtype)
+        super().__init__(width, depth, 3, activation, init, device, dtype)
+        without_pieces(self.activation, "LSTMHighway")
         self.initial_gate_bias = suggest_gate_bias(depth, "linear") if gate_bias is None else gate_bias
         self.reset_parameters()
 

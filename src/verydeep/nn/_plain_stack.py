@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.kernels import Backend
-from verydeep.nn._activations import Activation
+from verydeep.nn._activations import Activation, pieces_of, resolve_activation
 from verydeep.nn._stack import FeedForwardStack, common_width, copy_parameter
 
 
@@ -18,8 +18,8 @@ class PlainStack(FeedForwardStack):
     Args:
         width: Number of units per layer.
         depth: Number of layers.
-        activation: A name ("tanh", "relu", ...) or a callable.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        activation: A name ("tanh", "relu", "lwta", "maxout", ...) or a callable.
+        init: The initial weights, as for `HighwayStack`.
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.
@@ -42,7 +42,7 @@ class PlainStack(FeedForwardStack):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(width, depth, 1, activation, init, backend, device, dtype)
+        super().__init__(width, depth, 0, activation, init, backend, device, dtype)
         self.reset_parameters()
 
     @property
@@ -56,7 +56,7 @@ class PlainStack(FeedForwardStack):
 
     def to_layers(self) -> list[nn.Linear]:
         """The affine maps as single layers with copies of the weights; the activation is applied after each."""
-        layers = [nn.Linear(self.width, self.width, device="meta") for _ in range(self.depth)]
+        layers = [nn.Linear(self.width, self.pieces * self.width, device="meta") for _ in range(self.depth)]
         for layer, weight, bias in zip(layers, self.weight, self.bias, strict=True):
             layer.weight, layer.bias = copy_parameter(weight), copy_parameter(bias)
         return layers
@@ -64,7 +64,8 @@ class PlainStack(FeedForwardStack):
     @classmethod
     def from_layers(cls, layers: Sequence[nn.Linear], activation: str | Activation = "tanh") -> Self:
         """Build a stack from single layers of the same width, whose weights are copied."""
-        width = common_width([(layer.in_features, layer.out_features) for layer in layers])
+        pieces = pieces_of(resolve_activation(activation))
+        width = common_width([(layer.in_features, layer.out_features // pieces) for layer in layers])
         stack = cls(width, len(layers), activation)
         stack.weight = copy_parameter(torch.stack([layer.weight for layer in layers]))
         stack.bias = copy_parameter(torch.stack([layer.bias for layer in layers]))

@@ -29,7 +29,7 @@ class RecurrentHighway(Unscriptable, nn.Module):
         gate_bias: Initial bias of all transform gates.
         carry: "coupled" (C = 1 - T) or "independent" (C has its own weights).
         batch_first: Whether input and output are `(batch, time, feature)` instead of `(time, batch, feature)`.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        init: The initial weights, as for `HighwayStack`.
         device: Device of the parameters.
         dtype: Data type of the parameters.
 
@@ -144,7 +144,7 @@ class RecurrentHighway(Unscriptable, nn.Module):
         """H, T and C of one layer for the state s."""
         stack = self.recurrence
         z = F.linear(s, weight, bias)
-        h, t, *c = (z if from_input is None else z + from_input).chunk(stack.maps, -1)
+        h, t, *c = stack.split(z if from_input is None else z + from_input)
         return stack.activation(h), stack.gate_activation(t), stack.gate_activation(c[0]) if c else None
 
     def extra_repr(self) -> str:

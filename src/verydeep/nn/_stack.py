@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from verydeep import kernels
 from verydeep.errors import UserError
 from verydeep.kernels import Backend
-from verydeep.nn._activations import Activation, activation_name, resolve_activation
+from verydeep.nn._activations import Activation, activation_name, pieces_of, resolve_activation
 from verydeep.nn._highway_linear import check_width
 from verydeep.nn._init import init_weight
 from verydeep.nn._layer import Unscriptable, check_closed
@@ -24,6 +24,7 @@ class Stack(Unscriptable, nn.Module):
     """`depth` layers of the same width. The affine maps of a layer (H, then T, then C) are concatenated in its matrix.
 
     Attributes:
+        maps: Number of affine maps per layer; H with maxout has two.
         weight: `(layer, map * block, width)`.
         bias: `(layer, map * block)`.
     """
@@ -32,7 +33,7 @@ class Stack(Unscriptable, nn.Module):
         self,
         width: int,
         depth: int,
-        maps: int,
+        gates: int,
         activation: str | Activation,
         init: str,
         device: torch.device | str | None,
@@ -41,8 +42,10 @@ class Stack(Unscriptable, nn.Module):
         super().__init__()
         if width < 1 or depth < 1:
             raise UserError(f"a stack needs a width and a depth of at least 1, got width {width} and depth {depth}")
-        self.width, self.depth, self.maps, self.init = width, depth, maps, init
         self.activation = resolve_activation(activation)
+        self.pieces = pieces_of(self.activation)
+        maps = self.pieces + gates
+        self.width, self.depth, self.maps, self.init = width, depth, maps, init
         self.weight = nn.Parameter(torch.empty(depth, maps * width, width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(depth, maps * width, device=device, dtype=dtype))
 
@@ -55,6 +58,16 @@ class Stack(Unscriptable, nn.Module):
         """Reset the weights by `init` and the biases to 0."""
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
         nn.init.zeros_(self.bias)
+
+    def split(self, z: Tensor) -> list[Tensor]:
+        """The values of H, then those of each gate, from a layer's product."""
+        gates = self.maps - self.pieces
+        return list(z.split([self.pieces * self.width, *([self.width] * gates)], -1))
+
+    def gate_part(self, number: int) -> slice:
+        """The rows of gate `number` in a layer's matrix, counted from 0: T, then C."""
+        first = (self.pieces + number) * self.width
+        return slice(first, first + self.width)
 
     def layer_parameters(self) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of every layer; `unbind`, because indexing would make the backward pass quadratic."""
@@ -85,14 +98,14 @@ class FeedForwardStack(Stack):
         self,
         width: int,
         depth: int,
-        maps: int,
+        gates: int,
         activation: str | Activation,
         init: str,
         backend: Backend,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
-        super().__init__(width, depth, maps, activation, init, device, dtype)
+        super().__init__(width, depth, gates, activation, init, device, dtype)
         kernels.check_backend(backend)
         self.backend = backend
         self.recompute = False
@@ -101,6 +114,11 @@ class FeedForwardStack(Stack):
     def activations(self) -> kernels.Activations:
         """The activation of the block states, then that of the gates if there are any."""
         return (self.activation,)
+
+    @property
+    def formula(self) -> str:
+        """The name of a layer's formula in the kernels: that of the activation."""
+        return activation_name(self.activation)
 
     def _layer(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """The output of one layer."""
@@ -124,6 +142,13 @@ class FeedForwardStack(Stack):
         ]
         return run_steps(steps, x, self.recompute)
 
+    def segment(self, x: Tensor, first: int, last: int) -> Tensor:
+        """The output of layer `last - 1` for the input x of layer `first`, counted from 0."""
+        if self._can_run_fused(x):
+            return self._fused(x, range(last, self.depth), first)
+        parameters = self.layer_parameters()[first:last]
+        return run_steps([partial(self._layer, weight=w, bias=b) for w, b in parameters], x, self.recompute)
+
     @torch.no_grad()
     def states(self, x: Tensor, closed: Collection[int] = ()) -> list[Tensor]:
         """The input of every layer and the output of the last, without gradients.
@@ -146,16 +171,16 @@ class FeedForwardStack(Stack):
         layers = kernels.open_layers(self.depth, closed, first)
         if len(layers) == 0:
             return x
-        rows, name = x if x.dim() == 2 else x.reshape(-1, self.width), activation_name(self.activation)
-        y = kernels.run_stack(rows, self.weight, self.bias, layers, name, self.recompute)
+        rows = x if x.dim() == 2 else x.reshape(-1, self.width)
+        y = kernels.run_stack(rows, self.weight, self.bias, layers, self.formula, self.recompute)
         return y if x.dim() == 2 else y.view(x.shape)
 
     def _fused_states(self, x: Tensor, closed: Collection[int]) -> list[Tensor]:
         layers = kernels.open_layers(self.depth, closed)
         if len(layers) == 0:
             return [x] * (self.depth + 1)
-        rows, name = x.reshape(-1, self.width), activation_name(self.activation)
-        states = kernels.stack_states(rows, self.weight, self.bias, layers, name).view(-1, *x.shape)
+        rows = x.reshape(-1, self.width)
+        states = kernels.stack_states(rows, self.weight, self.bias, layers, self.formula).view(-1, *x.shape)
         open_before = accumulate((layer not in closed for layer in range(self.depth)), initial=0)
         return [states[count] for count in open_before]
 

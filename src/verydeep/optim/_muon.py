@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.nn import HighwayStack, LSTMHighway, PlainStack, RecurrentHighway, parameter_groups
+from verydeep.nn import RecurrentHighway, Stack, parameter_groups
 
 _STEPS, _COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # the authors': singular values end between 0.7 and 1.2
 
@@ -194,7 +194,7 @@ def _matrix_shapes(model: nn.Module) -> dict[Tensor, Shape]:
     """The parameters that hold several matrices, with their number, rows and columns."""
     shapes: dict[Tensor, Shape] = {}
     for module in model.modules():
-        if isinstance(module, HighwayStack | PlainStack | LSTMHighway):
+        if isinstance(module, Stack):
             shapes[module.weight] = (module.depth * module.maps, module.width, module.width)
         elif isinstance(module, RecurrentHighway):
             shapes[module.input.weight] = (module.recurrence.maps, module.hidden_size, module.input_size)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.training._attention import Attention, learn_attention
     from verydeep.training._config import (
+        CompanionConfig,
         DistillConfig,
         ModelConfig,
         OptimConfig,
@@ -108,7 +110,9 @@ else:
     __getattr__, __dir__ = lazy_imports(__name__)
 
 __all__ = [
+    "Attention",
     "Calibration",
+    "CompanionConfig",
     "ComparedRun",
     "Confusion",
     "DistillConfig",
@@ -130,6 +134,7 @@ __all__ = [
     "confusion",
     "evaluate",
     "evaluate_metrics",
+    "learn_attention",
     "list_pretrained",
     "list_runs",
     "read_config",

@@ -42,16 +42,19 @@ class ModelConfig:
     Attributes:
         name: Name of the network; see `verydeep models`. By default, highway-mlp, or highway-conv for your own images.
         depth: Number of hidden layers of the -mlp and -conv networks; 0 is a linear model. By default, 50, or fewer for
-            small tables and for images.
+            small tables and for images. Of recurrent-highway, the number of layers per time step.
         width: Number of units per layer of a fully connected network, or of feature maps of the first stage of a -conv
             network; by default, the named network's own.
-        activation: Activation function of the hidden layers; by default, the named network's own.
+        activation: Activation function of the hidden layers, such as tanh, relu, lwta or maxout; by default, the named
+            network's own.
         gate_bias: Initial bias of the transform gates; by default, one that suits the depth.
         carry: Carry gate: coupled (1 - transform gate) or independent (own weights); by default, coupled.
         blocks: Number of blocks per stage of resnet-110 and highway-110; by default, the named network's own.
         dropout: Multiplier of the dropout rates of a convolutional network; 0 switches dropout off.
         classifier_std: Standard deviation of the initial weights of a convolutional network's classifier; by
             default, the named network's own.
+        init: Initial weights of the hidden layers: auto, glorot_normal, glorot_uniform, he_normal, he_uniform,
+            orthogonal, sparse, laplace or scaled_normal; by default, He's or Glorot's, as the activation needs.
 
     Example:
         >>> from verydeep.training import ModelConfig
@@ -68,6 +71,7 @@ class ModelConfig:
     blocks: int | None = None
     dropout: float | None = None
     classifier_std: float | None = None
+    init: str | None = None
 
     def overrides(self) -> dict[str, Any]:
         """The settings that were given, for `create_model`."""
@@ -202,6 +206,56 @@ class DistillConfig:
             )
 
 
+@explains_unknown
+@dataclass(frozen=True)
+class CompanionConfig:
+    """Companion losses on hidden layers, as in deeply supervised nets; without layers, there are none.
+
+    A linear classifier of its own predicts the target from each of these layers. Its loss, of the same kind as the
+    network's, is added to that of the network. The classifiers are discarded after training.
+
+    Attributes:
+        layers: The hidden layers: the names in `verydeep models NAME` of a convolutional network, where conv1 is the
+            convolution before its activation and activation1 after it; stem, block1, block2, ... of resnet-110 and
+            highway-110; layer1, layer2, ... of an -mlp network.
+        weights: The weight of each companion loss, or one for all; by default, 1.
+        until: The number of epochs after which the companion losses are switched off; by default, never.
+        head_lr: Multiplier of the learning rate for the companions' classifiers. Large layers need a small one: deeply
+            supervised nets have 0.001 on 196,608 values.
+
+    Example:
+        >>> from verydeep.training import CompanionConfig
+        >>> CompanionConfig(("layer10", "layer20"), weights=(0.3,), until=5).weight_of
+        {'layer10': 0.3, 'layer20': 0.3}
+    """
+
+    layers: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    until: int | None = None
+    head_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        if len(set(self.layers)) < len(self.layers):
+            raise UserError("companion.layers names a layer twice")
+        if len(self.weights) not in (0, 1, len(self.layers)):
+            raise UserError(
+                f"companion.weights must have one weight, or one for each of the {len(self.layers)} layers; "
+                f"got {len(self.weights)}"
+            )
+        weights = all(0 <= weight < math.inf for weight in self.weights)
+        _require("companion.weights", list(self.weights), weights, "0 or more")
+        _require("companion.until", self.until, self.until is None or self.until >= 1, "at least 1")
+        _require("companion.head_lr", self.head_lr, 0 <= self.head_lr < math.inf, "0 or more")
+        if not self.layers and (self.weights or self.until is not None or self.head_lr != 1):
+            raise UserError("companion needs companion.layers, the hidden layers with a loss of their own")
+
+    @property
+    def weight_of(self) -> dict[str, float]:
+        """The weight of each layer's loss."""
+        weights = self.weights or (1.0,)
+        return dict(zip(self.layers, weights * len(self.layers) if len(weights) == 1 else weights, strict=True))
+
+
 def _as_weights(weights: object) -> tuple[str, ...]:
     """Class weights as they are stored: `balanced`, or `class=weight` for each class."""
     if isinstance(weights, Mapping):
@@ -215,6 +269,7 @@ _PARTS = {
     "optim": OptimConfig,
     "schedule": ScheduleConfig,
     "distill": DistillConfig,
+    "companion": CompanionConfig,
 }
 
 
@@ -229,6 +284,7 @@ class TrainConfig:
         optim: How weights are updated.
         schedule: How the learning rate changes.
         distill: Knowledge distillation from a trained network.
+        companion: Companion losses on hidden layers.
         epochs: Number of passes over the training set; by default, 10 for known datasets, and as many as your own data
             needs, given its size.
         batch_size: Samples per update, over all processes together; by default, 100, or fewer for small data.
@@ -236,7 +292,8 @@ class TrainConfig:
         init: Start from the weights of this run or .safetensors file where names and shapes match; a classifier for
             other classes starts fresh.
         loss: The loss of a regression: `squared`, `huber` (squared for errors up to one standard deviation of the
-            target, absolute beyond) or `absolute`. By default, squared.
+            target, absolute beyond) or `absolute`, by default squared. The loss of a classification: `cross-entropy`
+            or `squared-hinge`, by default the former.
         class_weight: Weights of the classes in the training loss. `balanced` weights each by the inverse of its
             frequency, so that rare ones count as much as frequent ones; a list such as spam=3,ham=1 gives the weights.
             By default, all are 1.
@@ -276,11 +333,12 @@ class TrainConfig:
     optim: OptimConfig = OptimConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     distill: DistillConfig = DistillConfig()
+    companion: CompanionConfig = CompanionConfig()
     epochs: Auto[int] = CHOSEN
     batch_size: Auto[int] = CHOSEN
     seed: int = 0
     init: str | None = None
-    loss: Literal["squared", "huber", "absolute"] | None = None
+    loss: Literal["squared", "huber", "absolute", "cross-entropy", "squared-hinge"] | None = None
     class_weight: tuple[str, ...] = ()
     metric: Auto[str] = CHOSEN
     label_smoothing: float = 0.0
@@ -315,6 +373,9 @@ class TrainConfig:
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 0, "0 or more")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
+        if self.companion.layers and (self.compile or self.distill.teacher is not None):
+            other = "compile = true" if self.compile else "distill.teacher"
+            raise UserError(f"companion.layers cannot be used with {other}; leave one out")
         hints = self.distill.hint_epochs
         fewer = self.epochs is None or hints < self.epochs
         _require("distill.hint_epochs", hints, fewer, f"fewer than all {self.epochs} epochs")

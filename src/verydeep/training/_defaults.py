@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # configurations are read without torch
 
 _SMALL_KNOWN = ("digits",)  # known datasets that are trained like your own ones of the same size
 DEPTH = 10  # of fully connected networks on your own data
+_STACKS = ("highway-mlp", "plain-mlp", "residual-mlp", "lstm-highway")
 
 
 _WORTH_SHARING = 10_000_000  # multiply-adds of a batch: a millisecond or more
@@ -87,7 +88,7 @@ def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
 def _own_model(model: ModelConfig, images: bool) -> ModelConfig:
     """The network: convolutional for images, else with fewer layers than the paper's unless their number is given."""
     name = model.name or ("highway-conv" if images else "highway-mlp")
-    depth = DEPTH if model.depth is None and name in ("highway-mlp", "plain-mlp") else model.depth
+    depth = DEPTH if model.depth is None and name in _STACKS else model.depth
     return replace(model, name=name, depth=depth)
 
 

@@ -29,14 +29,21 @@ class OwnMetrics:
 def make_objective(config: TrainConfig, dataset: Dataset) -> Objective:
     """The objective of a configuration for the task of its data."""
     task = dataset.task
-    for name, needed in (("loss", "regression"), ("label_smoothing", "classification")):
-        if getattr(config, name) and task.kind != needed:
-            raise UserError(f"{name} is for {needed}, but this is a {task.kind} task; leave it out")
-    if task.kind == "regression":
-        if config.class_weight:
-            raise UserError("class_weight is for classes and labels, but this is a regression task; leave it out")
-        return Regression(task.outputs, config.loss or "squared")
+    needs_classes = config.loss in ("cross-entropy", "squared-hinge")
+    needed = {"loss": "classification" if needs_classes else "regression", "label_smoothing": "classification"}
+    for name, kind in needed.items():
+        if getattr(config, name) and task.kind != kind:
+            raise UserError(f"{name} is for {kind}, but this is a {task.kind} task; leave it out")
+    if config.class_weight and task.kind == "regression":
+        raise UserError("class_weight is for classes and labels, but this is a regression task; leave it out")
     weight = _class_weight(config.class_weight, dataset) if config.class_weight else None
+    match config.loss:
+        case "squared" | "huber" | "absolute":
+            return Regression(task.outputs, config.loss)
+        case "cross-entropy" | "squared-hinge":
+            return Classification(config.label_smoothing, weight, config.loss)
+    if task.kind == "regression":
+        return Regression(task.outputs)
     return Classification(config.label_smoothing, weight) if task.kind == "classification" else MultiLabel(weight)
 
 

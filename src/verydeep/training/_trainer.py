@@ -69,7 +69,7 @@ class Trainer:
         )
         self.forward = make_forward(model, config, group.device)
         self.loss = make_loss(config, self.objective, model, self.forward, dataset.task, group)
-        self.optimiser = make_optimiser(model, config.optim, self.loss.extra)
+        self.optimiser = make_optimiser(model, config.optim, self.loss.extra, config.companion.head_lr)
         half_life = config.ema_half_life
         self.average = None if half_life is None else WeightAverage(model, half_life * len(self.batches))
         selection = select_by(config, self.metrics)

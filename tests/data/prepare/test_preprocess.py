@@ -1,11 +1,14 @@
+import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given, strategies as st
 from torch import Tensor
 
-from verydeep.data import ArrayPreparation, global_contrast_normalise, per_pixel_mean, scale
+from verydeep.config import from_dict, to_dict
+from verydeep.data import ArrayPreparation, DataConfig, global_contrast_normalise, per_pixel_mean, scale
 from verydeep.data.prepare._preprocess import fit_arrays, per_pixel_deviation
 from verydeep.errors import UserError
 
@@ -125,3 +128,45 @@ def test_imagenet_s_colours_are_subtracted_and_divided_by() -> None:
     assert ready[0, :, 0, 0].tolist() == pytest.approx(expected, abs=1e-6)
     with pytest.raises(UserError, match="'imagenet' is for colour images, but samples have shape"):
         fit_arrays(torch.zeros(2, 1, 4, 4, dtype=torch.uint8), "imagenet")
+
+
+def test_whitened_training_images_are_hardly_correlated() -> None:
+    random = torch.Generator().manual_seed(0)
+    mixed = torch.randn(3000, 12, generator=random) @ torch.randn(12, 12, generator=random)
+    pixels = (mixed.view(-1, 3, 2, 2) * 20 + 128).clamp(0, 255).to(torch.uint8)
+    preparation = fit_arrays(pixels, "zca")
+    x = preparation(pixels).double().flatten(1)
+    assert x.mean(0).abs().max() < 1e-3
+    contrast = fit_arrays(pixels, "contrast")(pixels).double().flatten(1)
+    between = [(each.T @ each / len(each)).triu(1).abs().mean() for each in (x, contrast)]
+    assert between[0] < 0.5 * between[1]  # with 0.1 added to the eigenvalues, it is not 0
+    # the definition: (C + 0.1 I) ** -0.5 of images with normalised contrast
+    values, vectors = torch.linalg.eigh(contrast.T @ contrast / len(contrast))
+    expected = contrast @ (vectors * (values.clamp(min=0) + 0.1).rsqrt()) @ vectors.T
+    torch.testing.assert_close(x, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_whitening_is_stored_as_text_and_read_again() -> None:
+    pixels = images(50)
+    preparation = fit_arrays(pixels, "zca")
+    again = from_dict(ArrayPreparation, json.loads(json.dumps(to_dict(preparation))), "data.json")
+    assert torch.equal(again(pixels), preparation(pixels))
+    for damaged in ("abcd", "not base64!"):
+        with pytest.raises(UserError, match="whitening is not the triangle of a matrix of 72 rows"):
+            replace(preparation, whitening=damaged)(pixels)
+
+
+def test_images_that_are_too_large_to_whiten_are_refused() -> None:
+    with pytest.raises(UserError, match="at most 4096 values, but these have 12288; use 'contrast'"):
+        fit_arrays(torch.zeros(2, 3, 64, 64, dtype=torch.uint8), "zca")
+
+
+def test_images_get_the_norm_that_is_asked_for() -> None:
+    pixels = images(20)
+    plain, scaled = (fit_arrays(pixels, "contrast", contrast_norm=norm) for norm in (None, 40.0))
+    factor = 40.0 / math.sqrt(72)
+    torch.testing.assert_close(scaled(pixels), factor * plain(pixels))
+    with pytest.raises(UserError, match="contrast_norm is for images with normalised contrast"):
+        fit_arrays(pixels, "scale", contrast_norm=40.0)
+    with pytest.raises(UserError, match="contrast_norm must be more than 0, got -1"):
+        DataConfig("cifar10", contrast_norm=-1.0)

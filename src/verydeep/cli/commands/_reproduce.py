@@ -55,8 +55,9 @@ class ReproduceOptions:
     """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2; all results are shown."""
     seeds: Annotated[str | None, option("N|0,1,...")] = None
     """Tables: train N seeds, or those listed; by default, as many as the paper reports."""
-    recipe: Literal["fast", "paper"] = "fast"
-    """Tables: paper takes the authors' settings where published (300 to 400 epochs), fast our own (a tenth of that)."""
+    recipe: Literal["fast", "paper", "short"] = "fast"
+    """Tables: paper takes the authors' settings where published (200 to 480 epochs), fast our own (a tenth of that),
+    short our own for at most two and a half hours per row on one core."""
     epochs: Annotated[int | None, option("N")] = None
     """Tables: train only the first N epochs of the recipe; a later call continues."""
     minutes: Annotated[float | None, option("N")] = None

@@ -1,11 +1,12 @@
-"""Preprocessing of arrays and images: scaling, global contrast normalisation, per-pixel mean and standard deviation.
+"""Preprocessing of arrays and images: scaling, contrast normalisation, per-pixel mean and deviation, whitening.
 
 The functions work on tensors whose first axis is the sample, on any device. `ArrayPreparation` combines them and keeps
 what was estimated from the training split, so that it can be saved with a run and applied to new samples.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from verydeep.data._config import Preprocess
 from verydeep.data.own._image_files import ImageFiles
+from verydeep.data.prepare._whitening import check_size, pack_matrix, unpack_matrix, whitening_matrix
 from verydeep.errors import UserError
 
 _CHUNK = 2**19  # values processed at once: they fit the cache, and most of a memory-mapped file stays on disk
@@ -60,9 +62,9 @@ def per_pixel_deviation(x: Tensor, mean: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ArrayPreparation:
-    """Divide by `full`, normalise contrast, subtract `mean`, divide by `deviation`: the steps that are set, in order.
+    """Divide by `full`, normalise contrast, subtract `mean`, divide by `deviation`, whiten: the steps set, in order.
 
-    It holds plain numbers only, so that it can be saved as JSON with a run.
+    It holds plain numbers and text only, so that it can be saved as JSON with a run.
     """
 
     shape: tuple[int, ...]
@@ -70,6 +72,8 @@ class ArrayPreparation:
     contrast: bool = False
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
+    contrast_norm: float | None = None  # of each image, by default that of deviation 1
+    whitening: str = ""
 
     def __post_init__(self) -> None:
         for name in ("mean", "deviation"):
@@ -85,10 +89,15 @@ class ArrayPreparation:
             x = scale(x, self.full)
         if self.contrast:
             x = global_contrast_normalise(x)
+        if self.contrast_norm is not None:
+            x = x * contrast_factor(self.contrast_norm, self.shape)
         if self.mean:
             x = x - self._mean.to(x.device)
         if self.deviation:
             x = x / self._deviation.to(x.device)
+        if self.whitening:
+            matrix = unpack_matrix(self.whitening, prod(self.shape)).to(x.device)
+            x = (x.to(torch.float32).flatten(1) @ matrix).view(x.shape)
         return x.to(torch.float32)
 
     def whole(self, x: Tensor, what: str) -> Tensor:
@@ -117,22 +126,43 @@ class ArrayPreparation:
         return torch.tensor(self.deviation, dtype=torch.float64).view(self.shape)
 
 
-def fit_arrays(train: Tensor, preprocess: Preprocess, full: float = 256.0) -> ArrayPreparation:
+def contrast_factor(norm: float, shape: tuple[int, ...]) -> float:
+    """The factor that gives an image of deviation 1 this norm."""
+    return norm / math.sqrt(prod(shape))
+
+
+def fit_arrays(
+    train: Tensor, preprocess: Preprocess, full: float = 256.0, contrast_norm: float | None = None
+) -> ArrayPreparation:
     """Build the preparation for `preprocess`, with statistics of the training samples only."""
     shape = tuple(train.shape[1:])
     if preprocess == "paper":
         preprocess = _paper_preprocess(train)
+    if contrast_norm is not None and preprocess not in ("contrast", "zca"):
+        raise UserError("data.contrast_norm is for images with normalised contrast; leave it out, or use 'contrast'")
     if preprocess == "scale":
         return ArrayPreparation(shape, full=full)
-    if preprocess == "contrast":
-        total = sum(global_contrast_normalise(chunk).to(torch.float64).sum(0) for chunk in _chunks(train))
-        return ArrayPreparation(shape, contrast=True, mean=_numbers(torch.as_tensor(total) / len(train)))
+    if preprocess in ("contrast", "zca"):
+        return _fit_contrast(train, preprocess == "zca", contrast_norm)
     if preprocess == "standardise":
         mean = per_pixel_mean(train)
         return ArrayPreparation(shape, mean=_numbers(mean), deviation=_numbers(per_pixel_deviation(train, mean)))
     if preprocess == "imagenet":
         return _imagenet(shape)
     return ArrayPreparation(shape)
+
+
+def _fit_contrast(train: Tensor, whiten: bool, norm: float | None) -> ArrayPreparation:
+    """Normalised contrast minus the mean of each pixel, then perhaps whitening."""
+    shape = tuple(train.shape[1:])
+    preparation = ArrayPreparation(shape, contrast=True, contrast_norm=norm)
+    total = sum(preparation(chunk).to(torch.float64).sum(0) for chunk in _chunks(train))
+    mean = torch.as_tensor(total) / len(train)
+    if not whiten:
+        return replace(preparation, mean=_numbers(mean))
+    check_size(prod(shape))
+    matrix = whitening_matrix((preparation(chunk).flatten(1) for chunk in _chunks(train)), mean.flatten())
+    return replace(preparation, mean=_numbers(mean), whitening=pack_matrix(matrix))
 
 
 def _imagenet(shape: tuple[int, ...]) -> ArrayPreparation:

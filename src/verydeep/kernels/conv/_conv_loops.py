@@ -33,6 +33,7 @@ def make_lowering(taps: int, stride: int, winograd: bool) -> Lowering:
 @cache
 def make_conv_forward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
     """The forward pass: y of a piece of work, and z where `keep` is not 0."""
+
     @kernel(flush=True)
     def conv_forward(
         x: Ptr, u: Ptr, z: Ptr, y: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int, keep: Int
@@ -63,6 +64,7 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
 
     du is accumulated, except where `first` is not 0. `kept` is z, or the y of a rectifier.
     """
+
     @kernel(flush=True)
     def conv_backward(
         dy: Ptr,

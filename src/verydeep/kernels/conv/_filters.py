@@ -43,7 +43,10 @@ class Filters:
 
     def write_forward(self, bias: Tensor, target: Tensor) -> None:
         """`(position, term, out)`, then the bias."""
-        filters, weight = target[: -self.out_row].view(self.positions, self.terms, self.out_row), self._by_map(self.weight)
+        filters, weight = (
+            target[: -self.out_row].view(self.positions, self.terms, self.out_row),
+            self._by_map(self.weight),
+        )
         if self.winograd:
             _write_transformed(filters, weight.transpose(0, 1))
         else:

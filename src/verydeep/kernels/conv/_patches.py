@@ -129,9 +129,7 @@ class PatchesKernels:
                 dz_row = Matrix(p.z_pixels(i, j), p.m_row)
                 for tap in range(self.taps):
                     d_weights = Matrix(d.du + p.filters * tap, p.m_row)
-                    transposed(
-                        p.patches(p.plane, j, tap), dz_row, d_weights, p.at.terms, s.out_width, vectors, 1
-                    )
+                    transposed(p.patches(p.plane, j, tap), dz_row, d_weights, p.at.terms, s.out_width, vectors, 1)
         with when(d.with_dx != 0):
             _make_d_patches(self.taps, self.stride, add)(d.u, d.dx, scratch, sizes, s.images)
 

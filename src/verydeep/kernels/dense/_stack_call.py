@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
-from verydeep.kernels.dense._stack_plan import Chunk, Plan, make_plan
+from verydeep.kernels.dense._stack_plan import Chunk, Plan, make_plan, parts_of_layer
 from verydeep.kernels.runtime._buffers import acquire_buffer, thread_scratch
 from verydeep.kernels.runtime._threads import Call, run_together
 
@@ -36,16 +36,16 @@ class _StackKernels(NamedTuple):
 
 
 @cache
-def _kernels(affine_maps: int, activation: str) -> _StackKernels:
+def _kernels(affine_maps: int, formula: str) -> _StackKernels:
     from verydeep.kernels.dense._stack_loops import make_backward, make_forward
     from verydeep.kernels.ir._elementwise import add, copy
     from verydeep.kernels.ir._fill import zero_columns
     from verydeep.kernels.ir._transpose import transpose
     from verydeep.kernels.runtime._compile import compile_kernels
 
-    forward, backward = make_forward(affine_maps, activation), make_backward(affine_maps, activation)
+    forward, backward = make_forward(affine_maps, formula), make_backward(affine_maps, formula)
     kernels = [forward, backward, transpose, zero_columns, copy, add]
-    return _StackKernels(*compile_kernels(f"stack-{affine_maps}-{activation}", kernels))
+    return _StackKernels(*compile_kernels(f"stack-{affine_maps}-{formula}", kernels))
 
 
 class StackCall:
@@ -59,7 +59,7 @@ class StackCall:
         weight: Tensor,
         bias: Tensor,
         layers: Tensor,
-        activation: str,
+        formula: str,
         segment: int,
         outer: OuterLayersCall | None = None,
     ) -> None:
@@ -67,11 +67,12 @@ class StackCall:
         self.layers, self.segment, self.outer = layers, segment, outer
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.affine_maps = weight.shape[1] // self.width
-        self.kernels = _kernels(self.affine_maps, activation)
+        self.parts = parts_of_layer(self.affine_maps, formula)
+        self.kernels = _kernels(self.affine_maps, formula)
 
     def plan(self, batch: int, threads: int) -> Plan:
         """How a batch is divided among threads."""
-        return make_plan(batch, self.width, self.affine_maps, self.open, self.segment, threads)
+        return make_plan(batch, self.width, self.parts, self.open, self.segment, threads)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The output, and what is kept for the backward pass."""

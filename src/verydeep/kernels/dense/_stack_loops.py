@@ -4,12 +4,14 @@ A matrix is (block, sample), its rows padded to whole vector registers. So weigh
 every formula works on full registers whatever the width. The memory of a layer is x, then z, which the product writes
 and the formula turns into h, t and an independent c in place. The z of a plain layer is the x of the next one.
 
-`affine_maps` is 1 for plain layers, 2 for highway layers and 3 for highway layers with an independent carry gate.
+`affine_maps` is 1 for plain and residual layers, 2 for highway layers and 3 for highway layers with an independent
+carry gate. `formula_name` is the activation; that of residual layers begins with "residual-".
 """
 
 from functools import cache
 
 from verydeep.kernels import _formulas as f
+from verydeep.kernels.dense._stack_plan import activation_of, parts_of_layer
 from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._elementwise import make_elementwise
 from verydeep.kernels.ir._fill import zero_columns
@@ -22,13 +24,14 @@ from verydeep.kernels.ir._vector import preserved
 
 
 @cache
-def make_forward(affine_maps: int, activation: str) -> Kernel:
+def make_forward(affine_maps: int, formula_name: str) -> Kernel:
     """The forward pass through the `count` layers listed in `layers`.
 
     Row n of `memory` is the memory of the n-th of them. With a row stride of 0 nothing is kept: the output of every
     layer replaces its input.
     """
-    product, formula = make_product(), _make_formula(affine_maps, activation)
+    product, formula = make_product(), _make_formula(affine_maps, formula_name)
+    plain = parts_of_layer(affine_maps, formula_name) == 1
 
     @kernel(flush=True)
     def forward(weight: Ptr, bias: Ptr, layers: IntPtr, count: Int, memory: Matrix, width: Int, vectors: Int) -> None:
@@ -40,7 +43,7 @@ def make_forward(affine_maps: int, activation: str) -> Kernel:
             biases = [bias + (layer + i) * width for i in range(affine_maps)]
             w, all_z = Matrix(weight + layer * width * width, width), Matrix(z[0], padded_samples)
             product(w, Matrix(x, padded_samples), all_z, width * affine_maps, width, vectors, 0)
-            if affine_maps == 1:
+            if plain:
                 formula(width, vectors, *z, *biases, y)
             else:
                 formula(width, vectors, x, *z, *biases, *z, y)
@@ -49,13 +52,14 @@ def make_forward(affine_maps: int, activation: str) -> Kernel:
 
 
 @cache
-def make_backward(affine_maps: int, activation: str) -> Kernel:
+def make_backward(affine_maps: int, formula_name: str) -> Kernel:
     """The backward pass through layers whose memory the forward pass has filled.
 
     `scratch` begins with dy, and finally with dx. The gradients of weights are written, or added where `add` is not 0;
     those of biases are always added.
     """
-    transposed, formula = make_product(transposed=True), _make_d_formula(affine_maps, activation)
+    transposed, formula = make_product(transposed=True), _make_d_formula(affine_maps, formula_name)
+    plain = parts_of_layer(affine_maps, formula_name) == 1
 
     @kernel(flush=True)
     def backward(
@@ -81,12 +85,12 @@ def make_backward(affine_maps: int, activation: str) -> Kernel:
             w, dw = (Matrix(start + layer * width * width, width) for start in (weight, d_weight))
             db = [d_bias + (layer + i) * width for i in range(affine_maps)]
             states = [x + size * (1 + i) for i in range(affine_maps)]
-            if affine_maps == 1:
+            if plain:
                 formula(width, vectors, d, *states, *dz, *db)
             else:
                 formula(width, vectors, d, x, *states, d, *dz, *db)
             all_dz, m = Matrix(dz[0], padded_samples), width * affine_maps
-            transposed(w, all_dz, Matrix(d, padded_samples), width, m, vectors, int(affine_maps > 1))
+            transposed(w, all_dz, Matrix(d, padded_samples), width, m, vectors, int(not plain))
             transpose_squares(Matrix(x, padded_samples), x_by_sample, wide, vectors)
             weight_gradient(all_dz, x_by_sample.ptr, dw.ptr, width, m, samples, add)
 
@@ -108,18 +112,24 @@ def weight_gradient(dz: Matrix, x_by_sample: Ptr, d_weight: Ptr, width: Int, m: 
         make_product()(dz, x, Matrix(d_weight, width), m, samples, wide, add)
 
 
-def _make_formula(affine_maps: int, activation: str) -> Kernel:
+def _make_formula(affine_maps: int, formula_name: str) -> Kernel:
     """The formula of one kind of layer, applied to matrices."""
+    activation = activation_of(formula_name)
     value, both = {"tanh": (f.tanh, f.tanh_and_sigmoid), "relu": (f.relu, f.relu_and_sigmoid)}[activation]
+    if activation != formula_name:
+        return make_elementwise("formula", f.residual(value), inputs=2, numbers=1, outputs=2)
     if affine_maps == 1:
         return make_elementwise("formula", f.plain(value), inputs=1, numbers=1, outputs=1)
     formula = (f.coupled if affine_maps == 2 else f.independent)(both)
     return make_elementwise("formula", formula, inputs=1 + affine_maps, numbers=affine_maps, outputs=1 + affine_maps)
 
 
-def _make_d_formula(affine_maps: int, activation: str) -> Kernel:
+def _make_d_formula(affine_maps: int, formula_name: str) -> Kernel:
     """Its backward pass; the sums are the gradients of the biases."""
+    activation = activation_of(formula_name)
     derivative = {"tanh": f.d_tanh, "relu": f.d_relu}[activation]
+    if activation != formula_name:
+        return make_elementwise("d_formula", f.residual_backward(derivative), inputs=3, outputs=2, sums=1)
     if affine_maps == 1:
         return make_elementwise("d_formula", f.plain_backward(derivative), inputs=2, outputs=1, sums=1)
     formula = (f.coupled_backward if affine_maps == 2 else f.independent_backward)(derivative)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
 from verydeep.kernels.dense._stack_call import StackCall
-from verydeep.kernels.dense._stack_plan import kept_by_sample
+from verydeep.kernels.dense._stack_plan import activation_of, kept_by_sample, parts_of_layer
 
 _Context = Any  # torch's, which has no type
 _aten = torch.ops.aten
@@ -42,10 +42,10 @@ def stack(
 
     Args:
         x: `(batch, width)`, float32 on the CPU like all others.
-        weight: `(layer, map * block, width)`: one map per plain layer, two or three per highway layer.
+        weight: `(layer, map * block, width)`: one map per plain or residual layer, two or three per highway layer.
         bias: `(layer, map * block)`.
         layers: int64, the layers to go through, in order.
-        activation: "tanh" or "relu".
+        activation: "tanh" or "relu"; with "residual-" before it, the layers are residual.
         segment: 0 keeps nothing (no backward pass then), 1 the activations of every layer, n the input of every n-th
             layer: the backward pass recomputes the layers between.
     """
@@ -57,7 +57,8 @@ def _(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, 
     from verydeep.kernels.ir._processor import LANES
 
     width, rows = x.shape[1], -(-x.shape[0] // LANES) * LANES
-    kept = rows * kept_by_sample(width, weight.shape[1] // width, layers.shape[0], segment)[1]
+    parts = parts_of_layer(weight.shape[1] // width, activation)
+    kept = rows * kept_by_sample(width, parts, layers.shape[0], segment)[1]
     return x.new_empty(x.shape), x.new_empty(kept)
 
 
@@ -142,7 +143,7 @@ class _MLPFunction(torch.autograd.Function):
 
 def _mlp(layers: Tensor, activation: str, segment: int, parameters: Sequence[Tensor]) -> StackCall:
     weight, bias, input_weight, input_bias, classifier_weight, classifier_bias = parameters
-    outer = OuterLayersCall((input_weight, input_bias), (classifier_weight, classifier_bias), activation)
+    outer = OuterLayersCall((input_weight, input_bias), (classifier_weight, classifier_bias), activation_of(activation))
     return StackCall(weight, bias, layers, activation, segment, outer)
 
 
@@ -163,7 +164,8 @@ def run_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> 
     Args:
         x: `(batch, input)`, float32 on the CPU like all others.
         layers: int64, the layers of the stack to go through, in order.
-        activation: "tanh" or "relu", also that of the input layer.
+        activation: "tanh" or "relu", also that of the input layer; with "residual-" before it, the layers of the stack
+            are residual.
         parameters: Weight and bias of the stack, then of the input layer, then of the classifier.
     """
     x, parameters = _fill_registers(x, parameters)

@@ -30,26 +30,40 @@ class Plan(NamedTuple):
     longest: int  # samples of the longest chunk, including padding
 
 
-def kept_by_sample(width: int, affine_maps: int, layers: int, segment: int) -> tuple[int, int]:
-    """Numbers per sample: of one layer, and kept in total.
+_RESIDUAL = "residual-"  # begins the names of the formulas of residual layers
 
-    A highway layer has x and z; a plain layer has x only, because its z is the x of the next layer.
+
+def activation_of(formula_name: str) -> str:
+    """The activation of a formula."""
+    return formula_name.removeprefix(_RESIDUAL)
+
+
+def parts_of_layer(affine_maps: int, formula_name: str) -> int:
+    """How many matrices a layer keeps.
+
+    A highway or residual layer has x and z; a plain layer has x only, because its z is the x of the next layer.
     """
-    layer = width if affine_maps == 1 else width * (1 + affine_maps)
+    plain = affine_maps == 1 and not formula_name.startswith(_RESIDUAL)
+    return 1 if plain else 1 + affine_maps
+
+
+def kept_by_sample(width: int, parts: int, layers: int, segment: int) -> tuple[int, int]:
+    """Numbers per sample: of one layer with this many matrices, and kept in total."""
+    layer = width * parts
     if segment == 0:
         return layer, 0
     return layer, layers * layer + width if segment == 1 else -(-layers // segment) * width
 
 
 @lru_cache(maxsize=256)
-def make_plan(batch: int, width: int, affine_maps: int, layers: int, segment: int, threads: int) -> Plan:
+def make_plan(batch: int, width: int, parts: int, layers: int, segment: int, threads: int) -> Plan:
     """Divide a batch into chunks of whole registers, the same number for every thread."""
     from verydeep.kernels.ir._processor import LANES
 
     vectors = -(-batch // LANES)
     threads = max(1, min(threads, vectors))
     rounds = -(-vectors // (threads * (_CHUNK // LANES)))
-    stride, samples = kept_by_sample(width, affine_maps, layers, segment)
+    stride, samples = kept_by_sample(width, parts, layers, segment)
     chunks, done, count = [], 0, threads * rounds
     for i in range(count):
         upto = vectors * (i + 1) // count

@@ -48,7 +48,7 @@ class TableResult:
     Args:
         folder: The folder of the results, such as `results/tables`.
         row: The row.
-        recipe: `paper` for the authors' recipe, `fast` for ours.
+        recipe: `paper` for the authors' recipe, `fast` or `short` for ours.
 
     Attributes:
         row: The row.

@@ -100,7 +100,7 @@ def load_teacher(config: TrainConfig, classes: int) -> Network:
         raise UserError(f"distill.teacher: {path} diverged; choose another run, or train it again at a lower rate")
     if run.summary is None:
         raise UserError(f"distill.teacher: {path} has not finished; resume it first")
-    for name in ("source", "preprocess", "seed", "validation", "folds", "fold"):
+    for name in ("source", "preprocess", "contrast_norm", "seed", "validation", "folds", "fold"):
         theirs, ours = (getattr(data, name) for data in (run.config.data, config.data))
         if theirs != ours:
             raise UserError(f"distill.teacher: {path} was trained with data.{name} = {theirs}, its student has {ours}")

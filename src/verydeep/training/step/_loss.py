@@ -69,7 +69,7 @@ class FusedLoss(TrainingLoss):
 def make_loss(
     config: TrainConfig, objective: Objective, model: nn.Module, forward: Forward, task: Task, group: ProcessGroup
 ) -> TrainingLoss:
-    """Choose the loss: distillation if there is a teacher, the fused step if the network has one.
+    """Choose the loss: distillation if there is a teacher, companion losses, the fused step if the network has one.
 
     Args:
         config: The run's configuration.
@@ -80,12 +80,17 @@ def make_loss(
         group: The processes that train together.
     """
     checked = with_checked_shape(forward, task)
+    if config.companion.layers:
+        from verydeep.training.step._companion import CompanionLoss, check_companions
+
+        network = check_companions(config, model, group.size)
+        alone = _plain_loss(objective, model, forward, checked, task)
+        loss: TrainingLoss = CompanionLoss(config, objective, network, alone, lambda: autocast(config, group.device))
+        return _on_device(loss, group)
     if config.distill.teacher is None:
         if config.distill.hint_epochs:
             raise UserError("distill.hint_epochs needs distill.teacher, the folder of a finished run")
-        if type(model) is MLP and forward is model and model.classifier.out_features >= task.outputs:
-            return FusedLoss(objective, model)
-        return TrainingLoss(objective, checked)
+        return _plain_loss(objective, model, forward, checked, task)
     if task.kind != "classification":
         raise UserError(f"a teacher is for classification, but this is a {task.kind} task; leave distill.teacher out")
     if group.size > 1:
@@ -94,6 +99,16 @@ def make_loss(
 
     teacher = load_teacher(config, task.outputs).to(group.device)
     loss = Distillation(config, objective, checked, model, teacher, lambda: autocast(config, group.device))
+    return _on_device(loss, group)
+
+
+def _plain_loss(objective: Objective, model: nn.Module, forward: Forward, checked: Forward, task: Task) -> TrainingLoss:
+    if type(model) is MLP and forward is model and model.classifier.out_features >= task.outputs:
+        return FusedLoss(objective, model)
+    return TrainingLoss(objective, checked)
+
+
+def _on_device(loss: TrainingLoss, group: ProcessGroup) -> TrainingLoss:
     if loss.extra is not None:
         loss.extra.to(group.device)
     return loss

@@ -11,13 +11,16 @@ from verydeep.optim import Muon, muon_groups
 from verydeep.training._config import OptimConfig
 
 
-def make_optimiser(model: nn.Module, config: OptimConfig, extra: nn.Module | None = None) -> torch.optim.Optimizer:
+def make_optimiser(
+    model: nn.Module, config: OptimConfig, extra: nn.Module | None = None, extra_lr: float = 1.0
+) -> torch.optim.Optimizer:
     """SGD, Adam or Muon over the paper's parameter groups.
 
     Args:
         model: The network.
         config: The settings.
         extra: A module that is updated by the same rules, in groups that follow those of the network.
+        extra_lr: Multiplier of its learning rate.
     """
     groups = parameter_groups(
         model,
@@ -34,7 +37,7 @@ def make_optimiser(model: nn.Module, config: OptimConfig, extra: nn.Module | Non
     groups = muon_groups(model, groups) if config.name == "muon" else _merge(groups)
     optimiser = _make(_with_base_rate(groups), config)
     if extra is not None:
-        groups = parameter_groups(extra, config.lr, config.weight_decay, bias_lr=config.bias_lr)
+        groups = parameter_groups(extra, extra_lr * config.lr, config.weight_decay, bias_lr=config.bias_lr)
         for group in _with_base_rate(muon_groups(extra, groups) if config.name == "muon" else groups):
             optimiser.add_param_group(group)
     return optimiser
