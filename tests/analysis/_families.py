@@ -50,7 +50,7 @@ def qwen() -> nn.Module:
 
 
 def vit() -> nn.Module:
-    return ViTForImageClassification(ViTConfig(**_TRANSFORMER, image_size=16, patch_size=8, num_labels=3))
+    return ViTForImageClassification(ViTConfig(**_TRANSFORMER, image_size=16, patch_size=8, num_labels=3))  # type: ignore[call-arg]
 
 
 def bert() -> nn.Module:
@@ -58,14 +58,13 @@ def bert() -> nn.Module:
 
 
 def hf_resnet() -> nn.Module:
-    config = ResNetConfig(embedding_size=6, hidden_sizes=[6, 8], depths=[3, 3], layer_type="basic", num_labels=3)
+    config = ResNetConfig(embedding_size=6, hidden_sizes=[6, 8], depths=[3, 3], layer_type="basic", num_labels=3)  # type: ignore[call-arg]
     return ResNetForImageClassification(config)
 
 
 def convnext() -> nn.Module:
-    return ConvNextForImageClassification(
-        ConvNextConfig(hidden_sizes=[6, 8], depths=[2, 3], num_stages=2, layer_scale_init_value=0.5, num_labels=3)
-    )
+    sizes: dict[str, Any] = {"hidden_sizes": [6, 8], "depths": [2, 3], "num_stages": 2, "num_labels": 3}
+    return ConvNextForImageClassification(ConvNextConfig(**sizes, layer_scale_init_value=0.5))
 
 
 class BasicBlock(nn.Module):

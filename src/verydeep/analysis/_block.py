@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from verydeep.analysis._trees import Path, map_leaves, pick
+from verydeep.analysis._trees import Path, leaves, map_leaves, pick
 
 BlockKind = Literal["highway", "residual", "branch", "named"]
 
@@ -61,6 +61,11 @@ class Block:
     shape: tuple[int, ...]
     carried: Path = field(default=(), repr=False)
     output: Any = field(default=CarriedLeaf(), repr=False)
+
+    @property
+    def output_path(self) -> Path:
+        """Where in the module's output the tensor is that continues the one that is carried."""
+        return next(path for path, leaf in leaves(self.output) if isinstance(leaf, CarriedLeaf))
 
     def closed_output(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """What the module returns when it is closed; never the input itself, which the model may change in place.

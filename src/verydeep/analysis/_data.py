@@ -64,7 +64,7 @@ class ModelAndData:
         if not isinstance(model, nn.Module):
             hint = "; a run has its network in run.model" if hasattr(model, "model") else ""
             raise UserError(f"model must be a torch module, got {type(model).__name__}{hint}")
-        data = as_batched(data, model)
+        data = as_batched(data, model, objective)
         objective = find_objective(data, objective)
         x = move_inputs(first_samples(data, 2, objective), device_of(model), half_type(model))
         if isinstance(model, Network) and model.highway_depth:
@@ -94,13 +94,17 @@ class ModelAndData:
         return replace(self, data=some_samples(self.data, samples, seed, self.objective))
 
 
-def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
+def as_batched(data: Data, model: nn.Module | None = None, objective: Objective | None = None) -> Batched:
     """Turn a pair of arrays into a split, and refuse what cannot be data; batches are checked when they are used.
 
     Args:
         data: What the user gave.
         model: Its floating-point type is that of NumPy arrays of numbers; by default, torch's default type.
+        objective: If its outputs are not those of one prediction per sample, it reads batches itself: a tensor or a
+            dictionary is one batch, a list holds several.
     """
+    if objective is not None and objective.dimensions != 2 and not isinstance(data, Split):
+        return [data] if _is_array(data) or isinstance(data, Mapping | tuple) else _batches_of(data)
     if isinstance(data, Split):
         return data if data.y.dim() != 1 or not data.y.is_floating_point() else replace(data, y=data.y[:, None])
     if isinstance(data, Dataset):
@@ -110,6 +114,10 @@ def as_batched(data: Data, model: nn.Module | None = None) -> Batched:
         return Split(*_pair(data, "data", torch.get_default_dtype() if parameter is None else parameter.dtype))
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and _is_array(data[1]):
         return [data]
+    return _batches_of(data)
+
+
+def _batches_of(data: Data) -> Batched:
     if isinstance(data, str | bytes | Mapping) or _is_array(data) or not isinstance(data, Iterable):
         raise UserError(f"{_EXPECTED}; got {_describe(data)}")
     return data
@@ -162,7 +170,7 @@ def some_samples(data: Data, samples: int, seed: int = 0, objective: Objective |
     """At most `samples` samples: random ones of a split or of a pair, in their order; of other data, the first."""
     if samples < 1:
         raise UserError(f"samples must be at least 1, got {samples}")
-    data = as_batched(data)
+    data = as_batched(data, objective=objective)
     if not isinstance(data, Split):
         return list(_first_batches(data, samples, objective))
     if samples >= len(data):

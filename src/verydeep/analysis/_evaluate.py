@@ -58,7 +58,7 @@ def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None 
     copied = shadow_copy(model).eval()
 
     device = device_of(copied)
-    batched = as_batched(data, model)
+    batched = as_batched(data, model, objective)
     measured = find_objective(batched, objective)
 
     def forward(x: Inputs) -> Tensor:

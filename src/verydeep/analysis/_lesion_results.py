@@ -41,6 +41,11 @@ class Score:
         return 1 - self.error
 
     @property
+    def perplexity(self) -> float | None:
+        """The perplexity of a language model, `exp(loss)`; None for other networks."""
+        return float(np.exp(self.loss)) if self.measure == "token_accuracy" else None
+
+    @property
     def text(self) -> str:
         """The accuracy or R2 alone, as it is shown: 97.50%."""
         return score(self.measure, self.accuracy)
@@ -53,7 +58,7 @@ class LesionStudy(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in forward order.
+        layers: The names of the layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
@@ -90,6 +95,11 @@ class LesionStudy(Displayed):
     def measure(self) -> str:
         """What 1 minus the error is called: `accuracy`, or `r2` of a regression."""
         return self.baseline.measure
+
+    @property
+    def perplexity(self) -> Array | None:
+        """The perplexity of a language model with each layer closed, `(layer,)`; None for other networks."""
+        return np.exp(self.loss) if self.measure == "token_accuracy" else None
 
     @property
     def most_important(self) -> tuple[int, ...]:
@@ -132,7 +142,7 @@ class PairLesion(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in forward order.
+        layers: The names of the layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         baseline: The score with no layer closed.
@@ -193,7 +203,7 @@ class PruneReport(Displayed):
     Attributes:
         kept: The layers that were kept.
         removed: The layers that were removed.
-        layers: The names of the highway layers, in forward order.
+        layers: The names of the layers, in forward order.
         split: What the data is called on which the layers were selected.
         tolerance: The largest loss of accuracy allowed, as a fraction; of a regression, of R2.
         chosen: The scores before and after, on `split`.
@@ -249,7 +259,7 @@ class PruneReport(Displayed):
     def _rows(self) -> list[tuple[str, str]]:
         (before, after), name = self.chosen, MEASURES.get(self.measure, self.measure)
         rows = [
-            ("highway layers", f"{len(self.layers)} → {len(self.kept)}"),
+            ("layers", f"{len(self.layers)} → {len(self.kept)}"),
             (f"{name}, {split_name(self.split) or 'data'}", f"{before.text} → {after.text}"),
         ]
         if self.test:
@@ -269,7 +279,7 @@ class PruneReport(Displayed):
 
 def _measured(study: LesionStudy | PairLesion) -> list[tuple[str, str]]:
     return [
-        ("highway layers", f"{len(study.layers)}"),
+        ("layers", f"{len(study.layers)}"),
         ("samples", samples_of(study.samples, study.split)),
         (f"{error_name(study.measure)}, no layer closed", score(study.measure, study.baseline.error)),
     ]

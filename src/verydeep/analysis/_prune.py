@@ -3,16 +3,18 @@
 import copy
 import statistics
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from verydeep.analysis._block import Block
 from verydeep.analysis._blocks import shadow_copy
-from verydeep.analysis._data import Data, as_batched, device_of, first_samples
+from verydeep.analysis._data import Data, as_batched, device_of, find_objective, first_samples, half_type
 from verydeep.analysis._evaluate import evaluate_model
 from verydeep.analysis._lesion_results import PruneReport, Score
+from verydeep.analysis._remove_blocks import is_pretrained, with_stubs, without_layers
 from verydeep.analysis._remove_layers import (
     LayerLocation,
     layer_locations,
@@ -26,7 +28,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import MLP, ConvNet, Network, ResidualNet, multiply_adds
 from verydeep.nn import Highway
-from verydeep.objectives import Objective
+from verydeep.objectives import Inputs, Objective, batch_length, call_model, first_of, move_inputs
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -34,17 +36,22 @@ _BATCH = 100
 _REPEATS = 30
 
 
-def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
-    """Copy a model without some highway layers; its outputs are those of the model with these layers closed.
+def prune(
+    model: Model, remove: DepthUsage | Collection[int | str | Block], blocks: Sequence[Block] | None = None
+) -> Model:
+    """Copy a model without some layers; its outputs are those of the model with these layers closed.
 
     The outputs agree to the bit, because a closed layer copies its input. Networks of `verydeep.models` become smaller
-    networks of the same kind. In any other module, stacks are shortened and single layers replaced by modules that
-    return their input.
+    networks of the same kind. A model of transformers without whole layers has a configuration of fewer layers, so that
+    `save_pretrained`, `from_pretrained` and `generate` work. In any other module, stacks are shortened and single
+    blocks replaced by modules that return their input.
 
     Args:
         model: The model; it is not changed.
-        remove: The layers to remove: those that `depth_usage` found idle, or the names of layers. Networks of
+        remove: The layers to remove: those that `depth_usage` found idle, blocks, or the names of layers. Networks of
             `verydeep.models` also take numbers, as in `closed`.
+        blocks: The blocks of the model that `find_blocks` found. They are needed for residual blocks of your own
+            modules, and for parts of layers, unless `remove` contains blocks.
 
     Returns:
         The smaller model.
@@ -62,9 +69,13 @@ def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
         True
     """
     locations = layer_locations(model)
-    removed = {locations[name].number for name in _names(model, remove, locations)}
-    if not removed:
+    names = _names(model, remove, locations)
+    if not names:
         return copy.deepcopy(model)
+    removed = {locations[name].number for name in names if name in locations}
+    others = [name for name in names if name not in locations]
+    if others:
+        return _without_blocks(model, removed, others, _known_blocks(remove, blocks))
     if isinstance(model, MLP):
         return cast(Model, smaller_mlp(model, removed))
     if isinstance(model, ConvNet):
@@ -72,6 +83,23 @@ def prune(model: Model, remove: DepthUsage | Collection[int | str]) -> Model:
     if isinstance(model, ResidualNet):
         return cast(Model, smaller_residual(model, removed))
     return remove_from_module(model, removed)
+
+
+def _without_blocks(model: Model, highways: set[int], names: list[str], blocks: dict[str, Block]) -> Model:
+    """Remove blocks that are not highway layers, and perhaps some highway layers too."""
+    if isinstance(model, ResidualNet):
+        return cast(Model, smaller_residual(model, {int(name.rpartition(".")[2]) for name in names}))
+    if is_pretrained(model) and not highways:
+        shorter = without_layers(model, names)
+        if shorter is not None:
+            return shorter
+    copied = remove_from_module(model, highways) if highways else copy.deepcopy(model)
+    return with_stubs(copied, names, blocks)
+
+
+def _known_blocks(remove: object, blocks: Sequence[Block] | None) -> dict[str, Block]:
+    given = [] if isinstance(remove, DepthUsage) or not isinstance(remove, Iterable) else list(remove)
+    return {block.name: block for block in (*(blocks or ()), *given) if isinstance(block, Block)}
 
 
 def highway_layers(model: nn.Module) -> tuple[str, ...]:
@@ -110,24 +138,31 @@ def removable(model: nn.Module) -> tuple[str, ...]:
 
 
 def _names(
-    model: nn.Module, remove: DepthUsage | Collection[int | str], locations: dict[str, LayerLocation]
+    model: nn.Module, remove: DepthUsage | Collection[int | str | Block], locations: dict[str, LayerLocation]
 ) -> list[str]:
     if isinstance(remove, DepthUsage):
         remove = [remove.greedy.layers[layer] for layer in remove.idle]
-    names = [_name(model, layer, list(locations)) for layer in remove]
+    if isinstance(model, ResidualNet) and not locations:
+        numbered = [f"blocks.{number}" for number in range(len(model.blocks))]
+    else:
+        numbered = list(locations)
+    names = list(dict.fromkeys(_name(model, layer, numbered) for layer in remove))
+    modules = {name for name, _ in model.named_modules() if name}
     for name in names:
-        if name not in locations:
-            raise unknown("highway layer", name, locations)
+        if name not in locations and (name not in modules or (isinstance(model, Network) and name not in numbered)):
+            raise unknown("highway layer" if locations else "block", name, locations or sorted(modules))
     return names
 
 
-def _name(model: nn.Module, layer: int | str, names: list[str]) -> str:
+def _name(model: nn.Module, layer: int | str | Block, names: list[str]) -> str:
+    if isinstance(layer, Block):
+        return layer.name
     if isinstance(layer, str):
         return layer
     if not isinstance(model, Network):
         raise UserError(f"layers of your own module are given by name, such as {names[:1]}; got {layer}")
     if not 0 <= layer < len(names):
-        raise UserError(f"there is no highway layer {layer}: layers are numbered 0 to {len(names) - 1}")
+        raise UserError(f"there is no layer {layer}: layers are numbered 0 to {len(names) - 1}")
     return names[layer]
 
 
@@ -169,11 +204,13 @@ def prune_report(
         ('stack.0', 'stack.1', 'stack.2')
     """
     both = shadow_copy(model).eval(), shadow_copy(pruned).eval()
-    x = first_samples(as_batched(data, model), batch).to(device_of(model))
+    batched = as_batched(data, model, objective)
+    measured = find_objective(batched, objective)
+    x = move_inputs(first_samples(batched, batch, measured), device_of(model), half_type(model))
     parameters, work = [], []
     for network in both:
         parameters.append(sum(p.numel() for p in network.parameters() if p.requires_grad))
-        work.append(multiply_adds(network, x[:1]))
+        work.append(multiply_adds(network, first_of(x, 1)))
 
     def score(samples: Data) -> tuple[Score, Score]:
         before, after = (evaluate_model(network, samples, objective=objective) for network in both)
@@ -191,18 +228,18 @@ def prune_report(
         parameters=(parameters[0], parameters[1]),
         multiply_adds=(work[0], work[1]),
         latency=_latencies(both, x),
-        latency_batch=len(x),
+        latency_batch=batch_length(x),
     )
 
 
-def _latencies(networks: tuple[nn.Module, nn.Module], x: Tensor) -> tuple[float, float]:
+def _latencies(networks: tuple[nn.Module, nn.Module], x: Inputs) -> tuple[float, float]:
     """Median seconds per batch over interleaved rounds, so that other load on the machine affects both."""
     times: tuple[list[float], list[float]] = ([], [])
     with torch.no_grad():
         for _ in range(_REPEATS + 3):
             for network, taken in zip(networks, times, strict=True):
                 start = time.perf_counter()
-                network(x)
+                call_model(network, x)
                 taken.append(time.perf_counter() - start)
     first, second = (statistics.median(taken[3:]) for taken in times)  # the first three warm up
     return first, second

@@ -82,12 +82,14 @@ def smaller_conv(model: ConvNet, removed: Collection[int]) -> ConvNet:
 
 
 def smaller_residual(model: ResidualNet, removed: Collection[int]) -> ResidualNet:
-    """The 110-layer highway network with fewer blocks in its stages."""
-    for number in sorted(removed):
-        if getattr(model.blocks[number], "resize", None) is not None:
-            raise UserError(f"blocks.{number} changes the shape and cannot be removed from a {type(model).__name__}")
+    """The 110-layer network with fewer blocks in its stages."""
     stages = model.config.stages
     stage_of = [stage for stage, blocks in enumerate(stages) for _ in range(blocks)]
+    for number in sorted(removed):
+        first = number > 0 and stage_of[number] != stage_of[number - 1]
+        wider = number == 0 and model.config.stem != model.config.widths[0]
+        if getattr(model.blocks[number], "resize", None) is not None or first or wider:
+            raise UserError(f"blocks.{number} changes the shape and cannot be removed from a {type(model).__name__}")
     left = tuple(sum(at == stage and n not in removed for n, at in enumerate(stage_of)) for stage in range(len(stages)))
     kept = [number for number in range(len(model.blocks)) if number not in removed]
     weights = {name: value for name, value in model.state_dict().items() if not name.startswith("blocks.")}

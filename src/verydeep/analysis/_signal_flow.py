@@ -1,19 +1,32 @@
 """How signals travel forward and gradients backward, in highway and plain networks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from verydeep.analysis._activity import to_array
 from verydeep.analysis._activity_results import SignalFlow
-from verydeep.analysis._blocks import highway_modules, shadow_copy
-from verydeep.analysis._data import Data, Progress, as_batched, device_of, find_objective, iterate
+from verydeep.analysis._block import Block
+from verydeep.analysis._blocks import HighwayModule, highway_modules, shadow_copy
+from verydeep.analysis._data import (
+    Data,
+    Progress,
+    as_batched,
+    device_of,
+    find_objective,
+    first_samples,
+    half_type,
+    iterate,
+)
+from verydeep.analysis._find_blocks import Blocks, resolve_blocks
+from verydeep.analysis._trees import pick
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.nn import HighwayStack, PlainStack
-from verydeep.objectives import Objective
+from verydeep.objectives import Inputs, Objective, batch_length, call_model, map_tensors, move_inputs
 
 _Layer = Callable[[Tensor], Tensor]
 
@@ -29,11 +42,12 @@ def signal_flow(
     progress: Progress | None = None,
     *,
     objective: Objective | None = None,
+    blocks: Blocks = None,
 ) -> SignalFlow:
     """Measure the root mean square of each layer's output, and of a sample's loss gradient with respect to it.
 
-    The layers are highway layers and the layers of plain stacks or, in a model that has neither, all linear maps and
-    convolutions. A few hundred samples are enough.
+    The layers are highway layers and the layers of plain stacks or, in a model that has neither, its residual blocks.
+    If there are none, they are all linear maps and convolutions. A few hundred samples are enough.
 
     Args:
         model: Any model; it is not changed.
@@ -42,6 +56,7 @@ def signal_flow(
         progress: Called with the fraction of the work that is done.
         objective: Its loss is used; by default, the task of a split. Without a task, whole numbers are classes and
             fractions the targets of a regression.
+        blocks: The layers, as in `lesion_study`; by default, those described above.
 
     Returns:
         The size of activations and gradients per layer.
@@ -55,9 +70,12 @@ def signal_flow(
         >>> signal_flow(model, data.test, "highway, untrained")
         <SignalFlow: 'highway, untrained', 3 layers; from the first to the last layer, activations ..., gradients ...>
     """
-    batched = as_batched(data, model)
-    recorder = _FlowRecorder(model, find_objective(batched, objective))
-    for x, y in iterate(batched, _BATCH, device_of(model), progress):
+    batched = as_batched(data, model, objective)
+    objective = find_objective(batched, objective)
+    dtype = half_type(model)
+    example = move_inputs(first_samples(batched, 2, objective), device_of(model), dtype)
+    recorder = _FlowRecorder(model, objective, _find(model, example, blocks))
+    for x, y in iterate(batched, _BATCH, device_of(model), progress, objective=objective, dtype=dtype):
         recorder.add(x, y)
     return recorder.result(name)
 
@@ -65,18 +83,22 @@ def signal_flow(
 class _FlowRecorder:
     """A copy of a model whose layers record their outputs."""
 
-    def __init__(self, model: nn.Module, objective: Objective) -> None:
+    def __init__(self, model: nn.Module, objective: Objective, blocks: Sequence[Block]) -> None:
         self.model, self.objective = shadow_copy(model).eval(), objective
         self.outputs: dict[str, Tensor] = {}
         self.totals: dict[str, Tensor] = {}  # squared outputs, squared gradients, number of each
-        for name, module in _recorded_modules(self.model):
+        for block in blocks:
+            inner = self.model.get_submodule(block.name)
+            inner.forward = partial(self._block, block, inner.forward)
+        for name, module in _recorded_modules(self.model) if not blocks else ():
             module.forward = partial(self._forward, _layers(name, module))
 
-    def add(self, x: Tensor, y: Tensor) -> None:
+    def add(self, x: Inputs, y: Tensor) -> None:
         """Run a batch forward and backward."""
         self.outputs.clear()
         with torch.enable_grad():
-            logits = self.model(x.detach().requires_grad_(x.is_floating_point()).clone())
+            inputs = map_tensors(lambda t: t.detach().requires_grad_(t.is_floating_point()).clone(), x)
+            logits = self.objective.read_output(call_model(self.model, inputs), batch_length(x))
             self.objective.check(logits, y)
             loss = self.objective.loss(logits, y)  # a sum, so that gradients do not depend on the batch size
             gradients = torch.autograd.grad(loss, list(self.outputs.values()), materialize_grads=True)
@@ -92,12 +114,32 @@ class _FlowRecorder:
 
     def _forward(self, layers: dict[str, _Layer], x: Tensor, closed: object = ()) -> Tensor:
         for name, layer in layers.items():
-            x = layer(x)
-            if not x.requires_grad:  # a frozen layer on inputs without gradients
-                x.requires_grad_()
-            times = sum(key.partition("#")[0] == name for key in self.outputs)
-            self.outputs[f"{name}#{times + 1}" if times else name] = x
+            x = self._record(name, layer(x))
         return x
+
+    def _block(self, block: Block, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        output = forward(*args, **kwargs)
+        self._record(block.name, pick(output, block.output_path))
+        return output
+
+    def _record(self, name: str, x: Tensor) -> Tensor:
+        if not x.requires_grad:  # a frozen layer on inputs without gradients
+            x.requires_grad_()
+        times = sum(key.partition("#")[0] == name for key in self.outputs)
+        self.outputs[f"{name}#{times + 1}" if times else name] = x
+        return x
+
+
+def _find(model: nn.Module, example: Inputs, blocks: Blocks) -> list[Block]:
+    """The residual and named blocks to record; none in models with highway layers or plain stacks of ours."""
+    if blocks is None:
+        if any(isinstance(module, HighwayModule | PlainStack) for module in model.modules()):
+            return []
+        try:
+            return list(resolve_blocks(model, example, None))
+        except UserError:  # a plain network
+            return []
+    return [block for block in resolve_blocks(model, example, blocks) if block.kind != "highway"]
 
 
 def _recorded_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -24,7 +24,7 @@ class GreedyLesion(Displayed):
     Layers are counted from 0.
 
     Attributes:
-        layers: The names of the highway layers, in forward order.
+        layers: The names of the layers, in forward order.
         split: What the data is called.
         samples: The number of samples.
         order: The layers in the order in which they were closed.
@@ -94,7 +94,7 @@ class GreedyLesion(Displayed):
             )
             for closed in steps
         ]
-        return [("highway layers", f"{len(self.layers)}"), ("samples", samples_of(self.samples, self.split)), *rows]
+        return [("layers", f"{len(self.layers)}"), ("samples", samples_of(self.samples, self.split)), *rows]
 
 
 @dataclass(frozen=True, repr=False)

@@ -128,12 +128,13 @@ def count_size(card: Card) -> dict[str, int]:
         return {"layers": layers, "parameters": parameters, "multiply_adds": multiply_adds(model)}
 
 
-def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
+def multiply_adds(model: nn.Module, x: Tensor | Mapping[str, Any] | tuple[Any, ...] | None = None) -> int:
     """Count the multiply-adds per sample in matrix products and convolutions.
 
     Args:
         model: A network, or any module.
-        x: A batch of one sample; needed for modules that are not a `Network`.
+        x: A batch of one sample, or the arguments of a module by name or in a tuple; needed for modules that are not a
+            `Network`.
 
     Example:
         >>> import torch
@@ -151,7 +152,11 @@ def multiply_adds(model: nn.Module, x: Tensor | None = None) -> int:
     counter = FlopCounterMode(display=False)
     try:
         with counter, torch.no_grad():
-            model.eval()(x)
+            model.eval()
+            if isinstance(x, Mapping):
+                model(**x)
+            else:
+                model(*(x if isinstance(x, tuple) else (x,)))
     finally:
         for module in training:
             module.training = True
