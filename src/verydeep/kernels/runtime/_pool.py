@@ -8,6 +8,7 @@ from functools import cache
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
+from verydeep.cpu import usable_cores
 from verydeep.kernels.runtime._table import Table
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ThreadPool:
             self._shared.stop(len(self._helpers))
 
     def _start_helpers(self, wanted: int) -> None:
-        most = _available_cores() - 1 if self._most_helpers is None else self._most_helpers
+        most = usable_cores() - 1 if self._most_helpers is None else self._most_helpers
         for _ in range(len(self._helpers), min(wanted, most)):
             self._helpers.append(self._start_helper())
 
@@ -96,7 +97,8 @@ class _Shared:
             places.YIELD: _address(library.sched_yield),
             places.SLEEP: _address(library.usleep),
             places.CLOCK: _address(library.clock_gettime),
-            places.CLOCK_NAME: time.CLOCK_MONOTONIC,
+            places.WALL_CLOCK: time.CLOCK_MONOTONIC,
+            places.CORE_CLOCK: time.CLOCK_THREAD_CPUTIME_ID,
             places.READ: _address(library.read),
             places.READ_FROM: self._read_from,
             places.WRITE: _address(library.write),
@@ -114,7 +116,3 @@ class _Shared:
 
 def _address(function: Callable[..., object]) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-
-
-def _available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,7 +6,8 @@ it. After each job its thread lowers UNFINISHED. The leader takes jobs like the 
 is 0, so it waits for jobs that were taken, and never for a thread that has lost its core before it took one.
 
 A follower without work yields its core again and again. If nobody else wants the core, that takes no time, and the next
-job is noticed at once. If somebody does, or after a while, the follower sleeps until the leader writes to a pipe.
+job is noticed at once. If somebody does, or after a while, the follower sleeps until the leader writes to a pipe. A
+follower that loses its core while it runs a job makes the leader wait, and therefore stays away for a while.
 
 These kernels need more than the language of `ir`: atomic operations and loops that end on a condition. They are
 compiled but not interpreted.
@@ -31,7 +32,7 @@ from verydeep.kernels.runtime._serve import run_job
 _LINE = 16  # int64 between places that different threads write, which must not share a cache line
 LEFT, UNFINISHED, SLEEPING, STOP, TABLE, CONTROL = (n * _LINE for n in range(6))
 # Constants: functions of the C library, and what they are called with.
-YIELD, SLEEP, CLOCK, CLOCK_NAME, READ, READ_FROM, WRITE, WRITE_TO = (6 * _LINE + n for n in range(8))
+YIELD, SLEEP, CLOCK, WALL_CLOCK, CORE_CLOCK, READ, READ_FROM, WRITE, WRITE_TO = (6 * _LINE + n for n in range(9))
 SIZE = 8 * _LINE
 MOST_WOKEN = 256  # at once
 
@@ -39,6 +40,8 @@ _SPIN = 300_000  # nanoseconds of waiting for the next job, longer than a traini
 _CONTENDED = 30_000  # nanoseconds after which a thread that yielded its core knows that others want it
 _BRIEFLY = 50_000  # nanoseconds of waiting for the last job without sleeping
 _NAP = 50  # microseconds between two looks at a job that takes longer
+_LOST = 500_000  # nanoseconds without a core during jobs, after which a follower stays away
+_AWAY, _LONGEST_AWAY = 10, 100_000  # times as long as that, in microseconds at most
 _INTEGER, _WORD = ir.IntType(64), ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
 
@@ -52,25 +55,29 @@ def lead(pool: IntPtr, table: IntPtr, jobs: Int) -> None:
     _write(pool + LEFT, jobs)
     sleeping = _read(pool + SLEEPING)
     with when(sleeping > 0):
-        most = _smaller(jobs - 1, Int(emitter().integer(MOST_WOKEN)))
+        most = _smaller(jobs - 1, _constant(MOST_WOKEN))
         call_address(pool[WRITE], [pool[WRITE_TO], Int(pool.handle), _smaller(sleeping, most)])
     _run_jobs(pool)
-    clock = _Clock(pool)
+    clock = _Clock(pool, WALL_CLOCK)
     since = clock.now()
     with _forever() as leave_if:
         leave_if(_read(pool + UNFINISHED) == 0)
         with when(clock.now() - since > _BRIEFLY):
-            call_address(pool[SLEEP], [Int(emitter().integer(_NAP))])
+            call_address(pool[SLEEP], [_constant(_NAP)])
 
 
 @kernel
 def follow(pool: IntPtr) -> None:
     """Help the leaders of a pool until STOP is set."""
-    clock = _Clock(pool)
+    clock, core = _Clock(pool, WALL_CLOCK), _Clock(pool, CORE_CLOCK)
     with _forever() as leave_if:
         leave_if(_read(pool + STOP) != 0)
+        started, started_core = clock.now(), core.now()
         _run_jobs(pool)
         since = clock.now()
+        lost = (since - started) - (core.now() - started_core)
+        with when(lost > _LOST):
+            call_address(pool[SLEEP], [_smaller(lost * _AWAY // 1000, _constant(_LONGEST_AWAY))])
         with _forever() as stop_waiting_if:
             stop_waiting_if(_read(pool + LEFT) > 0)
             before = clock.now()
@@ -79,7 +86,7 @@ def follow(pool: IntPtr) -> None:
             stop_waiting_if(clock.now() - before > _CONTENDED)
         (pool + SLEEPING).fetch_add(1)
         with when(_read(pool + LEFT) == 0), when(_read(pool + STOP) == 0):
-            call_address(pool[READ], [pool[READ_FROM], clock.place, Int(emitter().integer(1))])
+            call_address(pool[READ], [pool[READ_FROM], clock.place, _constant(1)])
         (pool + SLEEPING).fetch_add(-1)
 
 
@@ -95,15 +102,15 @@ def _run_jobs(pool: IntPtr) -> None:
 
 
 class _Clock:
-    """The time in nanoseconds."""
+    """The time, or the time that this thread has had a core, in nanoseconds."""
 
-    def __init__(self, pool: IntPtr) -> None:
-        self.pool = pool
+    def __init__(self, pool: IntPtr, name: int) -> None:
+        self.pool, self.name = pool, name
         pair = _builder().alloca(_INTEGER, 2)  # seconds and nanoseconds
         self.place = Int(_builder().ptrtoint(pair, _INTEGER))
 
     def now(self) -> Int:
-        call_address(self.pool[CLOCK], [self.pool[CLOCK_NAME], self.place])
+        call_address(self.pool[CLOCK], [self.pool[self.name], self.place])
         pair = IntPtr(self.place.handle)
         return pair[0] * 1_000_000_000 + pair[1]
 
@@ -147,6 +154,10 @@ def _write(ptr: IntPtr, value: Int) -> None:
 def _replace(ptr: IntPtr, old: Int, new: Int) -> Condition:
     """Whether the integer was `old`; it is `new` then."""
     return Condition(_builder().extract_value(_builder().cmpxchg(_place(ptr), old.handle, new.handle, "seq_cst"), 1))
+
+
+def _constant(value: int) -> Int:
+    return Int(emitter().integer(value))
 
 
 def _smaller(a: Int, b: Int) -> Int:
