@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread, active_count
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ from verydeep.kernels.runtime._contention import Contention
 from verydeep.kernels.runtime._openmp import OpenMP
 from verydeep.kernels.runtime._pool import ThreadPool
 from verydeep.kernels.runtime._pool_loops import SLEEPING
-from verydeep.models import create_model
+from verydeep.models import MLP, create_model
 from verydeep.nn import HighwayConv2d, HighwayStack
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="GNU OpenMP is torch's on Linux")
@@ -34,6 +34,7 @@ def use_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[ThreadPool], None]:
 def dense_step() -> list[Tensor]:
     torch.manual_seed(0)
     model, x = create_model("highway-mlp", depth=6, width=20), torch.randn(150, 1, 28, 28)
+    assert isinstance(model, MLP)
     model.backward_cross_entropy(x, torch.arange(150) % 10, 1 / 150)
     return [model(x).detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
@@ -113,7 +114,7 @@ def test_a_pool_works_after_an_interrupt(
     with cpu_settings(2):
         expected, pool = dense_step(), ThreadPool(1)
         use_pool(pool)
-        monkeypatch.setattr(_pool, "pool_kernels", lambda: kernels._replace(lead=interrupt))
+        monkeypatch.setattr(_pool, "pool_kernels", lambda: kernels._replace(lead=cast("Any", interrupt)))
         with pytest.raises(KeyboardInterrupt):
             dense_step()
         monkeypatch.setattr(_pool, "pool_kernels", lambda: kernels)

@@ -23,7 +23,7 @@ class OnnxRuntimeCompetitor:
     def __init__(self, model: Network, x: Tensor) -> None:
         if find_spec("onnxruntime") is None:
             raise UserError("onnxruntime is not installed")
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped]
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
