@@ -39,6 +39,7 @@ TINY = [
     Case("plain", 3, 8, 4, 1, "infer"),
     Case("conv", 2, 8, 4, 1, "train", 6),
 ]
+NAMED = Case("named", 0, 0, 2, 1, "infer", network="highway-mnist-16")
 tiny = pytest.mark.parametrize("case", TINY, ids=lambda case: case.name)
 
 
@@ -59,11 +60,23 @@ def test_every_competitor_trains_from_equal_weights_to_equal_losses(case: Case, 
     (done,) = run_bench([BenchTask("tiny", 1, {"task": "compare"} | task(case))], tmp_path)
     result = load_results([done], tmp_path)["tiny"]
     names = {"ours", "eager"} | ({"jax"} if find_spec("jax") else set())
+    names |= {"onnx"} if case.mode == "infer" and find_spec("onnxruntime") else set()
     assert set(result["times"]) == set(result["losses"]) == names
     assert result["missing"]["compiled"] == "not measured"
     for losses in result["losses"].values():
         assert losses == pytest.approx(result["losses"]["eager"], rel=1e-4)
-        assert len(set(losses)) == 4, "the weights have not moved"
+        assert len(set(losses)) == (4 if case.mode == "train" else 1), "the weights have not moved"
+
+
+def test_named_networks_are_compared_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verydeep.bench._onnx_runtime.find_spec", lambda name: None)
+    result = _measurements.compare(**task(NAMED))
+    assert set(result["times"]) == {"ours", "eager"}
+    assert result["missing"]["jax"] in ("not written in JAX", "jax is not installed")
+    assert result["missing"]["onnx"] == "onnxruntime is not installed"
+    table = bench_table({NAMED.name: result, "peak-t1": {"threads": 1, "gflops": 80.0}})
+    assert "infer-highway-mnist-16-b2-t1" in table
+    assert "onnxruntime is not installed" in table
 
 
 def test_competitors_that_compute_something_else_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +176,9 @@ def test_a_measuring_process_that_dies_says_why(tmp_path: Path) -> None:
 
 def test_the_whole_bench_has_every_size() -> None:
     cases = bench_cases(quick=False)
-    dense = [case for case in cases if case.kind != "conv"]
+    dense = [case for case in cases if case.kind in ("highway", "plain")]
+    single = {(case.network, case.threads) for case in cases if case.kind == "named" and case.batch == 1}
+    assert single == {(name, n) for name in ("highway-mnist-16", "highway-a", "highway-b") for n in (1, 2)}
     assert {case.depth for case in dense} == {10, 20, 50, 100, 1000}
     assert {(case.kind, case.width) for case in dense} == {("highway", 50), ("plain", 71), ("highway", 128)}
     assert {case.batch for case in dense} == {1, 100, 500}

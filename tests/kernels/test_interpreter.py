@@ -33,7 +33,7 @@ from verydeep.kernels.ir._transpose import transpose
 from verydeep.kernels.ir._values import Int, IntPtr, Ptr
 from verydeep.kernels.ir._vector import Vec, load, store
 from verydeep.kernels.runtime._serve import serve
-from verydeep.kernels.runtime._threads import _table
+from verydeep.kernels.runtime._table import make_table
 
 Floats = NDArray[np.float32]
 NUMBER = 4  # bytes
@@ -290,7 +290,7 @@ def test_serving_a_table_of_jobs() -> None:
     jobs: Any = [[(first, (1, 2)), (second, (3,))], [], [(first, (4,))]]
     memory = Memory()
     memory.functions = {n: lambda *arguments, n=n: calls.append((n, *arguments[:2])) for n in (7, 8)}
-    interpret(serve, memory, memory.array("table", _table(jobs)))
+    interpret(serve, memory, memory.array("table", make_table(jobs)))
     assert calls == [(7, 1, 2), (8, 3, 0), (7, 4, 0)]
 
 

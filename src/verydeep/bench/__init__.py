@@ -1,4 +1,4 @@
-"""Speed of our networks against eager PyTorch, torch.compile and JAX on this machine.
+"""Speed of our networks against eager PyTorch, torch.compile, JAX and ONNX Runtime on this machine.
 
 `bench_tasks` lists what to measure; `run_bench` measures whatever a folder of results lacks, in processes pinned to as
 many cores as each task has threads. `load_results` reads the results back and `bench_page` writes them as Markdown.

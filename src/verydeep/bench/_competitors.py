@@ -1,4 +1,4 @@
-"""The competitors in PyTorch: our network, the same network written naively, and the latter compiled."""
+"""The competitors in PyTorch: our network, the same network in torch's own operations, and the latter compiled."""
 
 import copy
 import os
@@ -36,6 +36,8 @@ class Competitor(Protocol):
 def our_network(case: Case) -> Network:
     """Our network for a case, with the same weights every time."""
     torch.manual_seed(0)
+    if case.kind == "named":
+        return create_model(case.network).eval()  # without dropout
     if case.kind == "conv":
         layers = (Conv(case.width), Highways((3,) * case.depth), Pool(how="mean"))
         return build(ConvConfig(layers, case.input_shape))
@@ -109,6 +111,15 @@ class NaiveLayer(nn.Module):
         h = F.relu(self.block(x)) if self.relu else torch.tanh(self.block(x))
         t = torch.sigmoid(self.gate(x))
         return h * t + x * (1 - t)
+
+
+def reference_network(model: Network) -> Network:
+    """The same network with equal weights, whose layers run in torch's operations."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if hasattr(module, "backend"):
+            setattr(module, "backend", "reference")  # noqa: B010 - torch has no type for it
+    return model
 
 
 def naive_network(model: Network) -> nn.Sequential:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from verydeep.bench._competitors import (
     Competitor,
@@ -20,6 +20,7 @@ from verydeep.bench._competitors import (
     TorchCompetitor,
     naive_network,
     our_network,
+    reference_network,
 )
 from verydeep.bench._tasks import Case
 from verydeep.bench._timing import measure
@@ -36,22 +37,23 @@ def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) ->
     batches = _batches(size)
     competitors, missing = _competitors(size, next(_endless(batches)), compile)
     result: dict[str, Any] = {"case": case, "missing": missing}
-    result["losses"] = {name: _losses(one, batches) for name, one in competitors.items()}
+    steps = _CHECKED_STEPS if size.mode == "train" else 0
+    result["losses"] = {name: _losses(one, batches, steps) for name, one in competitors.items()}
     result["compile_seconds"] = {name: one.compile_seconds for name, one in competitors.items() if one.compile_seconds}
     wanted = torch.tensor(result["losses"]["eager"])
     losses = {name: torch.tensor(values) for name, values in result["losses"].items()}
     wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
     if wrong:
         return result | {"refused": f"{', '.join(wrong)}: the loss differs from eager PyTorch's after the same steps"}
-    steps = {name: _step(one, size, batches) for name, one in competitors.items()}
-    return result | {"times": measure(steps, seconds, rounds)}
+    works = {name: _step(one, size, batches) for name, one in competitors.items()}
+    return result | {"times": measure(works, seconds, rounds)}
 
 
 def _competitors(
     case: Case, batch: tuple[Tensor, Tensor], compile: bool
 ) -> tuple[dict[str, Competitor], dict[str, str]]:
     ours = our_network(case)
-    naive = naive_network(ours)
+    naive = reference_network(ours) if case.kind == "named" else naive_network(ours)
     competitors: dict[str, Competitor] = {
         "ours": OurCompetitor(ours),
         "eager": TorchCompetitor(copy.deepcopy(naive)),
@@ -68,10 +70,21 @@ def _competitors(
             missing["compiled"] = str(error).splitlines()[0]
     if find_spec("jax") is None:
         missing["jax"] = "jax is not installed"
+    elif not isinstance(naive, nn.Sequential):
+        missing["jax"] = "not written in JAX"
     else:
         from verydeep.bench._jax import JaxCompetitor
 
         competitors["jax"] = JaxCompetitor(case, naive, *batch)
+    if case.mode == "train":
+        missing["onnx"] = "does not train"
+    else:
+        try:
+            from verydeep.bench._onnx_runtime import OnnxRuntimeCompetitor
+
+            competitors["onnx"] = OnnxRuntimeCompetitor(ours, batch[0])
+        except UserError as error:
+            missing["onnx"] = str(error)
     return competitors, missing
 
 
@@ -87,12 +100,12 @@ def _endless(batches: Batches) -> Iterator[tuple[Tensor, Tensor]]:
     return (batch for epoch in count() for batch in batches.epoch(epoch))
 
 
-def _losses(competitor: Competitor, batches: Batches) -> list[float]:
-    """The loss on one batch before the first step and after each of a few steps."""
+def _losses(competitor: Competitor, batches: Batches, steps: int) -> list[float]:
+    """The loss on one batch before the first step and after each step."""
     source = _endless(batches)
     first = next(source)
     losses = [competitor.loss(*first)]
-    for _ in range(_CHECKED_STEPS):
+    for _ in range(steps):
         competitor.train(*next(source))
         losses.append(competitor.loss(*first))
     return losses

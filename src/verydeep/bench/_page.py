@@ -21,6 +21,7 @@ class BenchRow:
     eager: str = ""
     compiled: str = ""
     jax: str = ""
+    onnx: str = ""
     peak: str = ""
 
 
@@ -102,13 +103,15 @@ def _row(result: dict[str, Any], peaks: dict[int, float]) -> BenchRow:
         return BenchRow(case.name, f"refused: {result['refused']}")
     ours = result["times"]["ours"]
     gflops = flops(case) / (1e6 * ours["min_ms"])
+    has_peak = case.threads in peaks and case.kind != "named"
     return BenchRow(
         case.name,
         f"{ours['min_ms']:.3g} ({ours['median_ms']:.3g})",
         _ratio(result, "eager"),
         _ratio(result, "compiled"),
         _ratio(result, "jax"),
-        f"{gflops / peaks[case.threads]:.0%}" if case.threads in peaks else "",
+        _ratio(result, "onnx"),
+        f"{gflops / peaks[case.threads]:.0%}" if has_peak else "",
     )
 
 

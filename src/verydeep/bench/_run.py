@@ -112,8 +112,8 @@ def _process(task: BenchTask, cache: Path) -> Iterator[Any]:
 
 
 def _environment(task: BenchTask) -> dict[str, Any]:
-    jax = version("jax") if find_spec("jax") else None
-    return environment() | {"threads": task.threads, "jax": jax, "asked": task.message}
+    others = {name: version(name) if find_spec(name) else None for name in ("jax", "onnxruntime")}
+    return environment() | others | {"threads": task.threads, "asked": task.message}
 
 
 def _is_done(path: Path, task: BenchTask) -> bool:
@@ -121,5 +121,5 @@ def _is_done(path: Path, task: BenchTask) -> bool:
     if not path.exists():
         return False
     before, now = read_json(path, "delete it to measure again").get("environment", {}), _environment(task)
-    names = ("verydeep", "torch", "jax", "python", "processor", "git", "asked")
+    names = ("verydeep", "torch", "jax", "onnxruntime", "python", "processor", "git", "asked")
     return all(before.get(name) == now[name] for name in names)

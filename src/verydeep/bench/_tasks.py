@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 CONV_DEPTH = 5  # highway layers of the convolutional networks
 _DEPTHS = (10, 20, 50, 100, 1000, 10_000)
+_NETWORKS = ("highway-mnist-16", "highway-a", "highway-b")
 
 
 @dataclass(frozen=True)
@@ -14,31 +15,38 @@ class Case:
     """One comparison.
 
     Attributes:
-        kind: "highway" and "plain" are fully connected, "conv" is a stack of convolutional highway layers.
+        kind: "highway" and "plain" are fully connected, "conv" is a stack of convolutional highway layers, and "named"
+            is a network of the zoo.
         depth: Number of hidden layers, or of convolutional highway layers.
         width: Number of blocks, or of feature maps.
         batch: Samples per step.
         threads: Number of cores that every competitor may use.
         mode: "train" is a whole step, from drawing the batch to the update; "infer" is a forward pass.
         side: Height and width of the feature maps.
+        network: The name of a network of the zoo, which also decides its depth and its width.
     """
 
-    kind: Literal["highway", "plain", "conv"]
+    kind: Literal["highway", "plain", "conv", "named"]
     depth: int
     width: int
     batch: int
     threads: int
     mode: Literal["train", "infer"]
     side: int = 0
+    network: str = ""
 
     @property
     def name(self) -> str:
         """A short name for files and tables."""
+        if self.network:
+            return f"{self.mode}-{self.network}-b{self.batch}-t{self.threads}"
         side = f"-{self.side}x{self.side}" if self.side else ""
         return f"{self.mode}-{self.kind}-d{self.depth}-w{self.width}{side}-b{self.batch}-t{self.threads}"
 
     @property
     def input_shape(self) -> tuple[int, ...]:
+        if self.kind == "named":
+            return (1, 28, 28) if "mnist" in self.network else (3, 32, 32)
         return (3, self.side, self.side) if self.kind == "conv" else (1, 28, 28)
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,13 +121,19 @@ def bench_cases(quick: bool) -> list[Case]:
     """Each size varied on its own from 50 layers of 50 blocks at batch 100, and the convolutional networks."""
     if quick:
         sizes = [BASE, replace(BASE, depth=10), _conv(16, 28)]
-        return _with_modes(sizes, (1, 2), ("train",)) + _with_modes([replace(BASE, batch=1)], (1,), ("infer",))
+        single = [replace(BASE, batch=1), _named(_NETWORKS[0], 1)]
+        return _with_modes(sizes, (1, 2), ("train",)) + _with_modes(single, (1,), ("infer",))
     sizes = [replace(BASE, depth=depth) for depth in (10, 20, 50, 100, 1000)]
     sizes += [replace(BASE, width=128), replace(BASE, kind="plain", width=71)]
     sizes += [replace(BASE, batch=batch) for batch in (1, 500)]
     sizes += [_conv(channels, 28) for channels in (16, 32)]
     sizes += [_conv(channels, side) for side in (32, 16) for channels in (32, 64)]
-    return _with_modes(sizes, (1, 2), ("train", "infer"))
+    named = [_named(name, batch) for name in _NETWORKS for batch in (1, 100)]
+    return _with_modes(sizes, (1, 2), ("train", "infer")) + _with_modes(named, (1, 2), ("infer",))
+
+
+def _named(name: str, batch: int) -> Case:
+    return Case("named", 0, 0, batch, 1, "infer", network=name)
 
 
 def _conv(channels: int, side: int) -> Case:

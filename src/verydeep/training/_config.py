@@ -315,7 +315,8 @@ class TrainConfig:
         checkpoint_every: Seconds between checkpoints within an epoch. After an epoch, one is written if the last is
             older than that or than 2 seconds, and always when training ends or is stopped.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
-        threads: CPU threads per process; by default, as many as torch uses, or one for small networks on your own data.
+        threads: CPU threads per process; by default, as many as torch uses, but not more than there are free cores, and
+            one for small networks on your own data. A run keeps the number that it was started with.
         precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).
         compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass to save memory.

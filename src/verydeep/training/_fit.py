@@ -18,6 +18,7 @@ from verydeep.training._interrupt import interruptible
 from verydeep.training._objective import OwnMetrics
 from verydeep.training._progress import TrainingProgress
 from verydeep.training._summary_lines import summary_lines
+from verydeep.training._threads import ChosenThreads
 from verydeep.training._trainer import Trainer
 from verydeep.training.run._checkpoint import remove_old, set_aside
 from verydeep.training.run._environment import changed_environment
@@ -55,6 +56,7 @@ class Start:
 
     metadata: dict[str, Any]
     initial: InitialWeights | None
+    threads: ChosenThreads | None  # None if their number was given
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def fit_run(
                 Run.create(run.path, run.config, model, start.metadata, recorded)
             if group.rank == 0 and (trainer.state.position.epoch, trainer.state.position.batch) == (0, 0):
                 is_own = "dataset" in run.user_supplied
-                progress.summary(summary_lines(run.config, model, dataset, len(trainer.batches), is_own))
+                threads = None if start is None else start.threads
+                progress.summary(summary_lines(run.config, model, dataset, len(trainer.batches), is_own, threads))
             if start is not None and start.initial is not None and group.rank == 0:
                 _note(trainer, start.initial.describe())
             if change is not None:

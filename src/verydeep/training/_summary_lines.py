@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 
     from verydeep.data import Dataset
     from verydeep.training._config import TrainConfig
+    from verydeep.training._threads import ChosenThreads
 
 _MOST_NAMES = 5  # of classes, labels or targets
 
 
-def summary_lines(config: TrainConfig, model: nn.Module, dataset: Dataset, batches: int, is_own: bool) -> list[str]:
-    """Describe the data, the task, the splits, the network and the number of updates.
+def summary_lines(
+    config: TrainConfig,
+    model: nn.Module,
+    dataset: Dataset,
+    batches: int,
+    is_own: bool,
+    threads: ChosenThreads | None = None,
+) -> list[str]:
+    """Describe the data, the task, the splits, the network, the number of updates and the threads.
 
     Args:
         config: The completed configuration.
@@ -29,11 +37,13 @@ def summary_lines(config: TrainConfig, model: nn.Module, dataset: Dataset, batch
         dataset: The data.
         batches: The number of updates per epoch.
         is_own: Whether the data was given in Python.
+        threads: The number of threads if it was chosen and not given.
     """
     named = dataset.name if is_own else config.data.source
     network = config.model.name if isinstance(model, Network) else type(model).__name__
-    lines = [f"training {network} on {named}", *_data(dataset), _target(config, dataset), _splits(dataset)]
-    return [lines[0], *(f"  {line}" for line in [*lines[1:], _network(config, model), _updates(config, batches)])]
+    lines = [*_data(dataset), _target(config, dataset), _splits(dataset), _network(config, model)]
+    lines += [_updates(config, batches), *([] if threads is None else [_threads(threads)])]
+    return [f"training {network} on {named}", *(f"  {line}" for line in lines)]
 
 
 def _data(dataset: Dataset) -> list[str]:
@@ -98,6 +108,10 @@ def _updates(config: TrainConfig, batches: int) -> str:
         name = MEASURES.get(metric, metric.replace("_", " "))
         text += f"; stops early after {plural(config.patience, 'epoch')} without a better validation {name}"
     return text
+
+
+def _threads(threads: ChosenThreads) -> str:
+    return f"{plural(threads.number, 'thread')}: {threads.reason}; another number: --threads N"
 
 
 def _listed(names: tuple[str, ...]) -> str:

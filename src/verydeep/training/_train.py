@@ -24,6 +24,7 @@ from verydeep.training._fit import NewTotal, Start, fit_run
 from verydeep.training._initial_weights import load_initial_weights
 from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_compute
 from verydeep.training._progress import TrainingProgress, choose_progress
+from verydeep.training._threads import ChosenThreads, choose_threads, stored_threads
 from verydeep.training.run._checkpoint import has_checkpoint
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._run import Run, numbered_folder, reserve_number
@@ -100,11 +101,14 @@ def train(
             run = Run(Path(path), config)
             found = _look_for(run, user_supplied, group)
             if found is not _Found.NOTHING:
-                run = Run(run.path, replace(Run.load(run.path).config, device=config.device, threads=config.threads))
+                run = Run.load(run.path)
+                threads = config.threads or stored_threads(run)
+                run = Run(run.path, replace(run.config, device=config.device, threads=threads))
             if found is _Found.ENDED:
                 return run
             if found is _Found.UNFINISHED:
-                return _resume(run, model, loaded if dataset is None else dataset, group, root, progress, own)
+                with cpu_settings(run.config.threads):
+                    return _resume(run, model, loaded if dataset is None else dataset, group, root, progress, own)
         number, initial = 0, None
         with group.raise_together():
             if dataset is None:
@@ -115,8 +119,8 @@ def train(
                 config, used, dataset.task, metrics
             )  # an unknown one is noticed before there is a folder
             model = make_model(config, dataset) if model is None else model
-            if config.threads is None and ("dataset" in user_supplied or not is_paper_dataset(config.data)):
-                config = replace(config, threads=suggest_threads(model, config.batch_size))
+            chosen = _choose_threads(config, model, group, "dataset" in user_supplied)
+            config = replace(config, threads=config.threads if chosen is None else chosen.number)
             if config.init is not None:
                 initial = load_initial_weights(model, config.init, dataset.classes)
             if path is None and group.rank == 0:
@@ -125,7 +129,7 @@ def train(
         metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
         lower = [each.name for each in metrics if not each.higher_is_better]
         metadata |= {"measure": used.measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
-        start = Start(metadata, initial)
+        start = Start(metadata, initial, chosen)
         with cpu_settings(config.threads):
             return fit_run(Run(folder, config), model, dataset, group, choose_progress(progress), own, start)
 
@@ -163,7 +167,8 @@ def resume(
         root: Folder of the known datasets.
         progress: As in `train`.
         device: The device to continue on; by default, the one that the run was started on.
-        threads: CPU threads; by default, as many as the run was started with.
+        threads: CPU threads; by default, as many as the run was started with. With another number, the last digits of
+            the result differ.
 
     Returns:
         The run, as it now is.
@@ -195,8 +200,17 @@ def resume(
             raise UserError(f"{run.path} was trained with {what} given in Python: call resume(path, {name}=...)")
     group = ProcessGroup.join(device or run.config.device)
     change = None if epochs is None else NewTotal(before, ended=summary is not None)
-    with private_settings(threads or run.config.threads, group.device):
+    with private_settings(threads or stored_threads(run), group.device):
         return _resume(run, model, dataset, group, root, progress, OwnMetrics(objective, tuple(metrics)), change)
+
+
+def _choose_threads(config: TrainConfig, model: nn.Module, group: ProcessGroup, is_own: bool) -> ChosenThreads | None:
+    """The number of threads if it is not given; None to do as torch does, on GPUs and with several processes."""
+    if config.threads is not None:
+        return None
+    if (is_own or not is_paper_dataset(config.data)) and suggest_threads(model, config.batch_size) == 1:
+        return ChosenThreads(1, "enough for a network of this size")
+    return choose_threads() if group.size == 1 and group.device.type == "cpu" else None
 
 
 class _Found(IntEnum):

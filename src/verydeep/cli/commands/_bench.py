@@ -1,4 +1,4 @@
-"""`verydeep bench`: the speed of our networks compared with the same networks in PyTorch and JAX."""
+"""`verydeep bench`: the speed of our networks compared with the same networks in PyTorch, JAX and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Time training steps and inference against eager PyTorch, torch.compile and JAX on the same cores.
+    """Time training steps and inference against PyTorch, torch.compile, JAX and ONNX Runtime on the same cores.
 
     Each comparison is saved when it is complete; an interrupted bench continues with the next one.
     """

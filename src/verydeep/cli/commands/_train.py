@@ -86,6 +86,8 @@ class ResumeOptions:
     root: DataRoot = None
     epochs: Annotated[int | None, option("N")] = None
     """Train for N epochs in total; by default, as many as before."""
+    threads: Annotated[int | None, option("N")] = None
+    """Use N CPU threads; by default, as many as before. With another number, the last digits of the result differ."""
     jobs: Jobs = None
     storage: Storage = None
     artifacts: ArtifactFolder = None
@@ -158,7 +160,9 @@ def _resume(options: ResumeOptions, progress: TrainingProgress) -> str:
 
     run = Run.load(options.resume)
     if options.epochs is not None or run.summary is None:
-        return _ending(resume(options.resume, epochs=options.epochs, root=options.root, progress=progress))
+        return _ending(
+            resume(options.resume, epochs=options.epochs, root=options.root, progress=progress, threads=options.threads)
+        )
     if run.summary.status not in ("finished", "stopped early"):
         return _ending(run)
     return f"{run.path} has already finished (train it for longer with --epochs N)\n{_ending(run)}"
@@ -303,7 +307,13 @@ def _resume_options(given: dict[str, Any], settings: list[Setting]) -> ResumeOpt
     if (run / "study.json").exists() and not (run / "seeds.json").exists():
         how = f"verydeep worker {quote(str(run))}"
         raise UserError(f"{run} is a study; continue it with the command that started it, or with: {how}")
-    _check_options_of_seeds(given, (run / "seeds.json").exists(), "a folder made with --seeds")
+    several = (run / "seeds.json").exists()
+    _check_options_of_seeds(given, several, "a folder made with --seeds")
+    if (threads := given.get("threads")) is not None:
+        if several:
+            raise UserError("several seeds keep the number of threads that they were started with; leave out --threads")
+        if not 1 <= threads <= 1024:
+            raise UserError(f"--threads must be from 1 to 1024, got {threads}")
     return ResumeOptions(**given | {"resume": run})
 
 

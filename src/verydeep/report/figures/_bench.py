@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
-_NAMES = {"eager": "eager PyTorch", "compiled": "torch.compile", "jax": "JAX"}
+_NAMES = {"eager": "eager PyTorch", "compiled": "torch.compile", "jax": "JAX", "onnx": "ONNX Runtime"}
 
 
 def plot_bench(results: dict[str, dict[str, Any]], path: FigurePath = None, *, theme: Theme = "light") -> ThemedFigure:

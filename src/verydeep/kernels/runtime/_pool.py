@@ -1,0 +1,118 @@
+"""Threads of our own that help the calling thread with its jobs when they have a core."""
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, NamedTuple
+
+from verydeep.cpu import usable_cores
+from verydeep.kernels.runtime._table import Table
+
+if TYPE_CHECKING:
+    from verydeep.kernels.runtime._compile import Function
+
+_INTEGER = 8  # bytes
+
+
+class PoolKernels(NamedTuple):
+    """The compiled kernels of `_serve` and `_pool_loops`."""
+
+    serve: "Function"
+    lead: "Function"
+    follow: "Function"
+
+
+@cache
+def pool_kernels() -> PoolKernels:
+    """Compile the kernels that run jobs, or load them."""
+    from verydeep.kernels.runtime._compile import compile_kernels
+    from verydeep.kernels.runtime._pool_loops import follow, lead
+    from verydeep.kernels.runtime._serve import serve
+
+    return PoolKernels(*compile_kernels("serve", [serve, lead, follow]))
+
+
+class ThreadPool:
+    """Runs jobs in the calling thread and in daemon threads that are started when they are first needed.
+
+    Args:
+        most_helpers: The number of these threads, at most; by default, one less than this process has cores.
+    """
+
+    def __init__(self, most_helpers: int | None = None) -> None:
+        self._most_helpers = most_helpers
+        self._helpers: list[Thread] = []
+        self._shared: _Shared | None = None
+        self._lock = Lock()
+
+    def run(self, table: Table) -> None:
+        """Run all jobs of a table. While another thread uses the pool, the calling thread runs them alone."""
+        jobs = int(table[1])
+        if not self._lock.acquire(blocking=False):
+            pool_kernels().serve(table.ctypes.data)
+            return
+        try:
+            if self._shared is None:
+                self._shared = _Shared()
+            if len(self._helpers) < jobs - 1:
+                self._start_helpers(jobs - 1)
+            pool_kernels().lead(self._shared.address, table.ctypes.data, jobs)
+        finally:
+            self._lock.release()
+
+    def stop(self) -> None:
+        """End the helpers; those that do not have a core at the moment end later."""
+        if self._shared is not None:
+            self._shared.stop(len(self._helpers))
+
+    def _start_helpers(self, wanted: int) -> None:
+        most = usable_cores() - 1 if self._most_helpers is None else self._most_helpers
+        for _ in range(len(self._helpers), min(wanted, most)):
+            self._helpers.append(self._start_helper())
+
+    def _start_helper(self) -> Thread:
+        assert self._shared is not None
+        address, follow = self._shared.address, pool_kernels().follow
+        thread = Thread(target=lambda: follow(address), name="verydeep-kernel", daemon=True)
+        thread.start()
+        return thread
+
+
+class _Shared:
+    """The memory that the threads of a pool share, with the functions that they call, and a pipe to wake them."""
+
+    def __init__(self) -> None:
+        from verydeep.kernels.runtime import _pool_loops as places
+
+        library = ctypes.CDLL(None)
+        library.calloc.restype = ctypes.c_void_p
+        self.address = library.calloc(max(places.SIZE, places.MOST_WOKEN), _INTEGER)  # never freed: a helper may sleep
+        self._memory = (ctypes.c_int64 * places.SIZE).from_address(self.address)
+        self._read_from, self._write_to = os.pipe()
+        os.set_blocking(self._write_to, False)  # a full pipe wakes enough threads
+        values = {
+            places.YIELD: _address(library.sched_yield),
+            places.SLEEP: _address(library.usleep),
+            places.CLOCK: _address(library.clock_gettime),
+            places.WALL_CLOCK: time.CLOCK_MONOTONIC,
+            places.CORE_CLOCK: time.CLOCK_THREAD_CPUTIME_ID,
+            places.READ: _address(library.read),
+            places.READ_FROM: self._read_from,
+            places.WRITE: _address(library.write),
+            places.WRITE_TO: self._write_to,
+        }
+        for place, value in values.items():
+            self._memory[place] = value
+
+    def stop(self, helpers: int) -> None:
+        from verydeep.kernels.runtime._pool_loops import STOP
+
+        self._memory[STOP] = 1
+        os.write(self._write_to, bytes(helpers))
+
+
+def _address(function: Callable[..., object]) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
