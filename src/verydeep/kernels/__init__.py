@@ -10,6 +10,7 @@ compute has a reference in `verydeep.nn` or `verydeep.models`.
 from verydeep.kernels.conv._conv_call import ConvOptions
 from verydeep.kernels.conv._conv_op import conv_layer
 from verydeep.kernels.conv._planned import PlannedConv
+from verydeep.kernels.conv._unchanged import Snapshot
 from verydeep.kernels.dense._stack_op import (
     backward_mlp,
     cross_entropy_gradient,
@@ -43,6 +44,7 @@ __all__ = [
     "Backend",
     "ConvOptions",
     "PlannedConv",
+    "Snapshot",
     "backward_mlp",
     "can_plan_conv",
     "can_plan_inference",

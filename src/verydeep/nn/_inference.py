@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep import kernels
-from verydeep.kernels import Backend, ConvOptions, PlannedConv
+from verydeep.kernels import Backend, ConvOptions, PlannedConv, Snapshot
 from verydeep.nn._activations import activation_name
 from verydeep.nn._conv_layer import activation_kind
 from verydeep.nn._highway_conv import HighwayConv2d
@@ -25,40 +25,44 @@ from verydeep.nn._maxout import Maxout
 
 
 class _Conv(NamedTuple):
-    """What a plan depends on in a convolutional layer, besides the values of its parameters."""
+    """A convolutional layer that kernels can run."""
 
     layers: tuple[nn.Module, ...]  # the highway layer, or a convolution and its activation
     maps: tuple[nn.Module, ...]  # the convolutions
     options: ConvOptions
 
-    def parameters(self) -> list[Tensor]:
-        """The weights, then the biases."""
-        return [module._parameters[name] for name in ("weight", "bias") for module in self.maps]  # type: ignore[misc]
-
 
 class _Plan:
     """The steps for one shape of x: planned convolutions, and other modules as they are."""
 
-    def __init__(self, layers: Sequence[nn.Module | _Conv], x: Tensor) -> None:
+    def __init__(self, layers: list[nn.Module], x: Tensor) -> None:
         self.layers, self.shape, self.threads = layers, x.shape, torch.get_num_threads()
         self.lock = threading.Lock()  # a plan has one set of buffers
+        described = _describe(layers)
+        self.maps = [module for layer in described if isinstance(layer, _Conv) for module in layer.maps]
+        self.modules = [*layers, *self.maps]
+        self.highways = [(layer, _state(layer)) for layer in layers if isinstance(layer, HighwayConv2d)]
         self.steps: list[Callable[[Tensor], Tensor]] = []
-        for layer in layers:
+        for layer in described:
+            if isinstance(layer, nn.Dropout):  # does nothing in evaluation mode
+                continue
             if isinstance(layer, _Conv):
-                parameters, count = layer.parameters(), len(layer.maps)
-                self.steps.append(PlannedConv(x.shape, parameters[:count], parameters[count:], layer.options))
+                weight, bias = (torch.cat(_present(layer.maps, name)) for name in ("weight", "bias"))
+                self.steps.append(PlannedConv(x.shape, weight, bias, layer.options))
                 x = _channels_last(x)
             else:
                 self.steps.append(layer)
             x = self.steps[-1](x)
+        self.snapshot = Snapshot(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
 
-    def is_current(self, layers: Sequence[nn.Module | _Conv], x: Tensor) -> bool:
-        """Whether the plan computes what the layers do now."""
-        same = x.shape == self.shape and torch.get_num_threads() == self.threads and layers == self.layers
-        return same and all(
-            step.is_current(layer.parameters())
-            for layer, step in zip(layers, self.steps, strict=True)
-            if isinstance(layer, _Conv) and isinstance(step, PlannedConv)
+    def is_current(self, layers: list[nn.Module], x: Tensor) -> bool:
+        """Whether the plan computes what the layers do now; the sizes of a convolution are taken as fixed."""
+        return (
+            x.shape == self.shape
+            and torch.get_num_threads() == self.threads
+            and layers == self.layers
+            and all(_state(layer) == state for layer, state in self.highways)
+            and self.snapshot.is_current(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
         )
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -70,7 +74,7 @@ class _Plan:
 _plans: WeakKeyDictionary[nn.Module, _Plan] = WeakKeyDictionary()
 
 
-def run_inference(owner: nn.Module, layers: Sequence[nn.Module], x: Tensor, backend: Backend) -> Tensor | None:
+def run_inference(owner: nn.Module, layers: list[nn.Module], x: Tensor, backend: Backend) -> Tensor | None:
     """The output of layers that are applied one after the other, from a plan; None if the kernels cannot run.
 
     Args:
@@ -81,13 +85,10 @@ def run_inference(owner: nn.Module, layers: Sequence[nn.Module], x: Tensor, back
     """
     if not kernels.can_plan_inference(backend, x):
         return None
-    described = _describe(layers)
-    if described is None:
-        return None
     plan = _plans.get(owner)
-    if plan is None or not plan.is_current(described, x):
-        plan = _plans[owner] = _Plan(described, x)
-    if not plan.lock.acquire(blocking=False):
+    if plan is None or not plan.is_current(layers, x):
+        plan = _plans[owner] = _Plan(layers, x)
+    if not plan.maps or kernels.has_hooks(*plan.modules) or not plan.lock.acquire(blocking=False):
         return None
     try:
         return plan(x)
@@ -95,21 +96,18 @@ def run_inference(owner: nn.Module, layers: Sequence[nn.Module], x: Tensor, back
         plan.lock.release()
 
 
-def _describe(layers: Sequence[nn.Module]) -> list[nn.Module | _Conv] | None:
-    """The layers, with convolutions that kernels can run described as such; None if any layer has hooks."""
+def _describe(layers: Sequence[nn.Module]) -> list[nn.Module | _Conv]:
+    """The layers; those that kernels can run are described as convolutions."""
     described: list[nn.Module | _Conv] = []
-    modules = [*layers]
-    used: nn.Module | None = None
+    used: nn.Module | None = None  # an activation that belongs to the convolution before it
     for layer, following in pairwise([*layers, None]):
         assert layer is not None
         if layer is used:
             continue
         conv = _highway(layer) if isinstance(layer, HighwayConv2d) else _plain(layer, following)
         described.append(conv or layer)
-        if conv is not None:
-            modules += conv.maps
-            used = conv.layers[-1]
-    return None if kernels.has_hooks(*modules) else described
+        used = following if conv is not None and following in conv.layers else None
+    return described
 
 
 def _highway(layer: HighwayConv2d) -> _Conv | None:
@@ -121,12 +119,26 @@ def _highway(layer: HighwayConv2d) -> _Conv | None:
     return _Conv((layer,), maps, options)
 
 
+def _state(layer: HighwayConv2d) -> tuple[object, ...]:
+    """What may be assigned to a highway layer after it was made, besides its parameters."""
+    return layer.backend, layer.activation, layer.gate_activation, *layer.maps()
+
+
 def _plain(layer: nn.Module, following: nn.Module | None) -> _Conv | None:
     kind = activation_kind(following)
     if following is None or kind is None or not kernels.can_plan_conv((torch.relu,), layer):
         return None
     pieces = following.pieces if isinstance(following, Maxout) else 1
     return _Conv((layer, following), (layer,), ConvOptions(layer.padding[0], 1, kind, pieces))  # type: ignore[index, arg-type]
+
+
+def _parameters(maps: Sequence[nn.Module], name: str) -> list[Tensor | None]:
+    """The weights or biases; None for one that was replaced, e.g. by a parametrization."""
+    return [module._parameters.get(name) for module in maps]
+
+
+def _present(maps: Sequence[nn.Module], name: str) -> list[Tensor]:
+    return [parameter.detach() for parameter in _parameters(maps, name) if parameter is not None]
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NUMBER = 4  # bytes
 _TILES = 128  # per group of images: enough for the products, few enough for the cache
 _PIXELS = 128  # the same for patches
+_FEW_TILES = 8  # for which transformed filters, four times as large, take longer to read than they save
 _WORTH_A_THREAD = 2**20  # multiply-adds of one image
 
 
@@ -78,9 +79,16 @@ def _kernels(taps: int, stride: int, winograd: bool, epilogue: "Epilogue") -> li
 
 
 class ConvCall:
-    """One call of the operator. All images are stored with their channels last."""
+    """One call of the operator. All images are stored with their channels last.
 
-    def __init__(self, shape: torch.Size, weight: Tensor, options: ConvOptions) -> None:
+    Args:
+        shape: The shape of x.
+        weight: `(out, channel, side, side)`.
+        options: What is fixed about the layer besides these sizes.
+        few: Whether filters are read for few tiles, where the size of transformed filters costs more than they save.
+    """
+
+    def __init__(self, shape: torch.Size, weight: Tensor, options: ConvOptions, few: bool = False) -> None:
         from verydeep.kernels.conv._conv_loops import make_lowering
         from verydeep.kernels.conv._shape import Shape
 
@@ -93,7 +101,8 @@ class ConvCall:
         if taps == options.stride == 1:  # pixels are independent of each other: every row is an image
             batch, height, out_height = batch * height, 1, 1
             self.batch = batch
-        winograd = uses_winograd(taps, options.stride, channels)
+        tiles = batch * -(-out_height // (7 - taps)) * -(-out_width // (7 - taps)) if taps < 7 else 0
+        winograd = uses_winograd(taps, options.stride, channels) and not (few and tiles <= _FEW_TILES)
         self.filters = Filters(weight, options.pieces, winograd)
         self.step = step = 7 - taps if winograd else 1
         rows = -(-out_height // step) * -(-out_width // step)

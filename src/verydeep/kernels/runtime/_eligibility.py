@@ -123,8 +123,13 @@ def has_hooks(*modules: nn.Module) -> bool:
 
 def has_own_hooks(module: nn.Module) -> bool:
     """Whether this module has hooks, or a `forward` that is not that of its class."""
-    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks) or "forward" in vars(module)
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or "forward" in module.__dict__
+    )
 
 
 def _can_run(backend: Backend, activations: Activations, *tensors: Tensor) -> bool:
