@@ -3,14 +3,19 @@
 Trains every row of Tables 1 to 3 for a few batches of random images, with the settings of its short recipe and one
 thread, and measures a few batches of the evaluation. From the fastest batch of each kind follow the seconds per epoch,
 the test included, and the number of epochs that fit into 150 minutes: the recipes in configs/short have at most that
-many. The time is processor time, which other load hardly changes. Rows with hints are measured in their second stage,
-which is the slower one, with a teacher of random weights. Name rows to measure only these; the others keep their
-results.
+many. The time is processor time; other load changes it less than it changes the time of day, but by up to a factor of
+two on a busy machine. Rows with hints are measured in their second stage, which is the slower one, with a teacher of
+random weights. Name rows to measure only these; the others keep their results.
+
+`python benchmarks/epoch_seconds.py --set-epochs` measures nothing. It writes the epochs that fit, at most those of the
+fast recipe, into the files in configs/short, and a quarter of them as the epochs of hints and companions.
 """
 
 import json
+import re
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,6 +25,7 @@ import torch
 from _result import write_result
 from torch import Tensor
 
+from verydeep.config import config_folder, read_settings
 from verydeep.data import Dataset, Split, Task
 from verydeep.models import Network, create_model
 from verydeep.paper import TABLE_ROWS, read_recipe
@@ -101,9 +107,26 @@ def measure(name: str) -> dict[str, Any]:
     }
 
 
+def set_epochs(name: str, fit: int) -> None:
+    """Write the number of epochs into a short recipe, if it differs from that of the file that it extends."""
+    path = config_folder() / "short" / f"{name}.toml"
+    text = re.sub(r"^epochs = \d+\n", "", path.read_text(), flags=re.MULTILINE)
+    inherited = read_settings(path.parent / tomllib.loads(text)["extends"])["epochs"]
+    epochs = max(1, min(fit, read_recipe(name, "fast").epochs))
+    if epochs != inherited:
+        text = re.sub(r"^(extends = .*\n)", rf"\1epochs = {epochs}\n", text, flags=re.MULTILINE)
+    quarter = max(1, round(epochs / 4))
+    path.write_text(re.sub(r"^(hint_epochs|until) = \d+", rf"\1 = {quarter}", text, flags=re.MULTILINE))
+
+
 def main() -> None:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    if sys.argv[1:] == ["--set-epochs"]:
+        measured = json.loads(OUT.read_text())["rows"]
+        for name in sorted(measured, key=lambda name: name.endswith("-hints")):  # these extend others
+            set_epochs(name, measured[name]["epochs_that_fit"])
+        return
     names = sys.argv[1:] or [row.name for row in TABLE_ROWS if row.name]
     rows = json.loads(OUT.read_text())["rows"] if OUT.exists() else {}
     for name in names:

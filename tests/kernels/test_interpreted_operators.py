@@ -34,7 +34,7 @@ from verydeep.kernels.ir._memory import Memory
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.runtime import _buffers
 from verydeep.kernels.runtime._threads import Job
-from verydeep.nn import HighwayStack, PlainStack
+from verydeep.nn import HighwayStack, PlainStack, ResidualStack
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +124,7 @@ def assert_close(found: Sequence[Tensor | None], expected: Sequence[Tensor | Non
 
 @settings(max_examples=20)
 @given(
-    kind=st.sampled_from(["plain", "coupled", "independent"]),
+    kind=st.sampled_from(["plain", "residual", "coupled", "independent"]),
     width=st.integers(1, LANES + 2),
     depth=st.integers(1, 4),
     batch=st.integers(1, 3 * LANES),
@@ -136,14 +136,14 @@ def test_stacks_stay_inside_their_memory(
     kind: str, width: int, depth: int, batch: int, activation: str, recompute: bool, threads: int
 ) -> None:
     torch.manual_seed(0)
-    layers: Any = PlainStack(width, depth, activation, backend="reference")
-    if kind != "plain":
+    layers: Any = (ResidualStack if kind == "residual" else PlainStack)(width, depth, activation, backend="reference")
+    if kind in ("coupled", "independent"):
         layers = HighwayStack(width, depth, activation, -1.0, kind, backend="reference")  # type: ignore[arg-type]
     torch.nn.init.normal_(layers.bias)
     x, dy = torch.randn(batch, width, requires_grad=True), torch.randn(batch, width)
     expected = layers(x)
     wanted = torch.autograd.grad(expected, [x, layers.weight, layers.bias], dy)
-    arguments = x, layers.weight, layers.bias, open_layers(depth), activation, recompute
+    arguments = x, layers.weight, layers.bias, open_layers(depth), layers.formula, recompute
     with interpreted(threads):
         y = run_stack(*arguments)
         found = torch.autograd.grad(y, [x, layers.weight, layers.bias], dy)

@@ -10,15 +10,18 @@ from torch import Tensor
 
 from verydeep.errors import UserError
 from verydeep.kernels import stack
-from verydeep.nn import HighwayStack, PlainStack
+from verydeep.nn import HighwayStack, PlainStack, ResidualStack
 
-KINDS = ("plain", "coupled", "independent")
-Stack = HighwayStack | PlainStack
+KINDS = ("plain", "residual", "coupled", "independent")
+GATELESS = ("plain", "residual")
+Stack = HighwayStack | PlainStack | ResidualStack
 
 
 def make(kind: str, width: int, depth: int, activation: str = "tanh", backend: Any = "fused") -> Stack:
     if kind == "plain":
         return PlainStack(width, depth, activation, backend=backend)
+    if kind == "residual":
+        return ResidualStack(width, depth, activation, backend=backend)
     return HighwayStack(width, depth, activation, -1.0, kind, backend=backend)  # type: ignore[arg-type]
 
 
@@ -56,7 +59,7 @@ def test_fused_stacks_equal_the_reference_forward_and_backward(data: st.DataObje
     batch = draw(st.integers(1, 40) | st.sampled_from([1, 104, 105, 250]), "batch")
     kind = draw(st.sampled_from(KINDS), "kind")
     fused, reference = pair(kind, width, depth, draw(st.sampled_from(["tanh", "relu"])))
-    closed = set() if kind == "plain" else draw(st.sets(st.integers(0, depth - 1)), "closed")
+    closed = set() if kind in GATELESS else draw(st.sets(st.integers(0, depth - 1)), "closed")
     how = {"closed": closed, "first": draw(st.integers(0, depth), "first")}
     fused.recompute = draw(st.booleans(), "recompute")
     torch.manual_seed(draw(st.integers(0, 100), "seed"))
@@ -146,9 +149,9 @@ def test_the_operator_passes_torchs_own_checks(kind: str, segment: int) -> None:
     module = make(kind, 6, 4)
     x = torch.randn(5, 6, requires_grad=segment > 0)
     weight, bias = (p.detach().requires_grad_(segment > 0) for p in (module.weight, module.bias))
-    torch.library.opcheck(stack, (x, weight, bias, torch.arange(4), "tanh", segment))
+    torch.library.opcheck(stack, (x, weight, bias, torch.arange(4), module.formula, segment))
     turned = torch.randn(6, 5).t().requires_grad_(segment > 0)
-    torch.library.opcheck(stack, (turned, weight, bias, torch.arange(4), "tanh", segment))
+    torch.library.opcheck(stack, (turned, weight, bias, torch.arange(4), module.formula, segment))
 
 
 @pytest.mark.parametrize("carry", ["coupled", "independent"])
@@ -164,7 +167,8 @@ def test_the_fused_trace_is_the_references(carry: str, closed: tuple[int, ...]) 
 
 @pytest.mark.parametrize(
     ("kind", "closed"),
-    [(kind, closed) for kind in KINDS for closed in [(), (0,), (1, 3), (0, 1, 2, 3)] if kind != "plain" or not closed],
+    [(kind, ()) for kind in KINDS]
+    + [(kind, closed) for kind in ("coupled", "independent") for closed in [(0,), (1, 3), (0, 1, 2, 3)]],
 )
 @pytest.mark.parametrize("backend", ["fused", "reference"])
 def test_every_state_leads_to_the_same_output(kind: str, closed: tuple[int, ...], backend: str) -> None:

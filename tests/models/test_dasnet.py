@@ -117,6 +117,10 @@ def test_the_command_learns_a_policy_and_its_run_can_be_evaluated(
     assert main(["eval", found["folder"]]) == 0
     derived = Run.load(found["folder"])
     assert derived.model.config.passes == 1
+    assert "attended, test accuracy" in repr(derived)
+    assert main(["report", found["folder"]]) == 0
+    assert main(["train", "--resume", found["folder"], "--epochs", "9"]) == 2
+    assert "was made from another run, not trained" in capsys.readouterr().err
     assert derived.metrics[0].test_accuracy == found["test"]["after"]
     for wrong, words in (
         ([], "already exists"),

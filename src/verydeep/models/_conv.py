@@ -174,7 +174,8 @@ class _Builder:
         conv = nn.Conv2d(self.shape[0], channels * layer.pieces, layer.kernel, layer.stride, padding, **self.factory)
         height, width = ((side + 2 * padding - layer.kernel) // layer.stride + 1 for side in self.shape[1:])
         self._reach(channels, height, width)
-        return self._activated("conv", conv, layer.pieces)[: 1 if layer.linear else 2]
+        convolution, activation = self._activated("conv", conv, layer.pieces)
+        return [convolution, (activation[0], nn.Identity()) if layer.linear else activation]
 
     def _dense(self, layer: Dense) -> list[tuple[str, nn.Module]]:
         dense = nn.Linear(math.prod(self.shape), layer.units * layer.pieces, **self.factory)

@@ -147,5 +147,5 @@ def _feature_maps(network: ConvNet) -> dict[str, int]:
     return {
         name: before.out_channels // getattr(layer, "pieces", 1)
         for (_, before), (name, layer) in pairwise(children)
-        if isinstance(before, nn.Conv2d) and name.startswith("activation")
+        if isinstance(before, nn.Conv2d) and name.startswith("activation") and not isinstance(layer, nn.Identity)
     }

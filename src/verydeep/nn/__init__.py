@@ -11,7 +11,6 @@ from verydeep.nn._activations import (
     activation_name as activation_name,
     pieces_of as pieces_of,
     resolve_activation as resolve_activation,
-    without_pieces as without_pieces,
 )
 from verydeep.nn._conv_layer import run_conv as run_conv
 from verydeep.nn._highway import Highway

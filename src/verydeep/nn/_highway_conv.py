@@ -30,7 +30,7 @@ class _HighwayConv(AffineHighway):
         stride: Stride of the convolutions; with more than 1, the carried x is sub-sampled.
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        init: The initial weights, as for `HighwayStack`.
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.

@@ -28,7 +28,7 @@ class HighwayLinear(AffineHighway):
         out_width: Number of blocks of the output if it differs; the carried x is then resized (`functional.resize`).
         gate_activation: The activation of the gates, with values between 0 and 1.
         carry_bias: Initial bias of independent carry gates; -gate_bias by default.
-        init: "auto", "glorot_normal", "glorot_uniform", "he_normal" or "he_uniform".
+        init: The initial weights, as for `HighwayStack`.
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
         device: Device of the parameters.
         dtype: Data type of the parameters.

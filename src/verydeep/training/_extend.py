@@ -9,9 +9,10 @@ from verydeep.words import plural
 def check_new_total(run: Run, epochs: int) -> None:
     """Raise a `UserError` if a run cannot have this number of epochs."""
     summary, metrics = run.summary, run.metrics
-    if summary is not None and summary.status in ("diverged", "pruned"):
+    if summary is not None and summary.status in ("diverged", "pruned", "attended"):
         diverged = summary.status == "diverged"
-        what = "diverged" if diverged else "was pruned from another run, not trained"
+        made = "pruned" if summary.status == "pruned" else "made"
+        what = "diverged" if diverged else f"was {made} from another run, not trained"
         way_out = "with a lower learning rate" if diverged else "from its weights with init"
         raise UserError(f"{run.path} {what}, so it cannot be continued; start a new run {way_out}")
     done = summary.epochs if summary is not None else metrics[-1].epoch if metrics else 0

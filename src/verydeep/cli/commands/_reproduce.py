@@ -43,7 +43,7 @@ class ReproduceOptions:
     """Train the networks of a table or figure of the paper, continuing from the results so far.
 
     fig1    100 random settings for each of 8 networks of 10 to 100 layers on MNIST
-    table1  convolutional highway networks on MNIST
+    table1  convolutional highway networks and their peers on MNIST
     table2  FitNets and highway networks on CIFAR-10
     table3  the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100
     all     the tables, then fig1
@@ -56,7 +56,7 @@ class ReproduceOptions:
     seeds: Annotated[str | None, option("N|0,1,...")] = None
     """Tables: train N seeds, or those listed; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper", "short"] = "fast"
-    """Tables: paper takes the authors' settings where published (200 to 480 epochs), fast our own (a tenth of that),
+    """Tables: paper takes the authors' settings where published (300 to 470 epochs), fast our own (a tenth of that),
     short our own for at most two and a half hours per row on one core."""
     epochs: Annotated[int | None, option("N")] = None
     """Tables: train only the first N epochs of the recipe; a later call continues."""

@@ -19,6 +19,7 @@ _ENDINGS = {
     "stopped early": "It stopped after {done} of {epochs} epochs, because {metric} no longer improved.",
     "diverged": "It diverged after {done} of {epochs} epochs: the loss grew without limit.",
     "pruned": "It was made from {parent} by removing layers, without further training.",
+    "attended": "It was made from {parent} by learning a policy for its feature maps, without further training.",
     "training": "It is still training: {done} of {epochs} epochs so far.",
 }
 _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued."
@@ -27,7 +28,7 @@ _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued.
 def run_section(run: Run) -> dict[str, Any]:
     """Collect the title, key figures and training curves."""
     info, metrics = list_runs(run.path)[0], run.metrics
-    parent, untrained = run.metadata.get("made_from"), info.status == "pruned"
+    parent, untrained = run.metadata.get("made_from"), info.status in ("pruned", "attended")
     ending = _ENDINGS.get(info.status, _STOPPED).format(
         done=info.epochs_done, epochs=info.epochs, parent=parent, metric=_selected_by(run)
     )

@@ -32,8 +32,8 @@ def describe_run(run: Run) -> str:
 def describe_status(run: Run) -> str:
     """How far a run is: 10 of 10 epochs."""
     metrics, summary = run.metrics, run.summary
-    if summary is not None and summary.status == "pruned":
-        return "pruned"
+    if summary is not None and summary.status in ("pruned", "attended"):
+        return summary.status
     done, total = metrics[-1].epoch if metrics else 0, run.config.epochs
     text = f"{done} of {total} {'epoch' if total == 1 else 'epochs'}"
     return text if summary is None or summary.status == "finished" else f"{summary.status} after {text}"
