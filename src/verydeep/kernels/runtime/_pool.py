@@ -58,8 +58,7 @@ class ThreadPool:
         try:
             if self._shared is None:
                 self._shared = _Shared()
-            if len(self._helpers) < jobs - 1:
-                self._start_helpers(jobs - 1)
+            self._start_helpers(jobs - 1)
             pool_kernels().lead(self._shared.address, table.ctypes.data, jobs)
         finally:
             self._lock.release()
@@ -70,9 +69,10 @@ class ThreadPool:
             self._shared.stop(len(self._helpers))
 
     def _start_helpers(self, wanted: int) -> None:
-        most = usable_cores() - 1 if self._most_helpers is None else self._most_helpers
+        if self._most_helpers is None:
+            self._most_helpers = usable_cores() - 1
         with suppress(RuntimeError):  # if the system allows no more threads, there are fewer helpers
-            for _ in range(len(self._helpers), min(wanted, most)):
+            for _ in range(len(self._helpers), min(wanted, self._most_helpers)):
                 self._helpers.append(self._start_helper())
 
     def _start_helper(self) -> Thread:
