@@ -21,7 +21,7 @@ from typing import Any
 from verydeep.processes import ChildProcess, messages, python_command
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "busy-machine.json"
-NETWORKS = {
+NETWORKS: dict[str, dict[str, Any]] = {
     "highway-mlp": {"options": {"depth": 50, "width": 50}, "steps": 40},
     "highway-mnist-16": {"options": {}, "steps": 6},
 }
@@ -95,15 +95,17 @@ def measure(name: str, rounds: int, before: Path | None) -> dict[str, Any]:
         for process in processes.values():
             _steps(process, 3)
         for busy in (0, 1, 2):
+            load = round(os.getloadavg()[0], 2)  # that of others
             with busy_processes(busy, cores):
                 for label, process in processes.items():
                     _steps(process, _count(steps, label))  # a warm-up: the kernels notice that the machine is busy
-                order, times = list(processes), {label: [] for label in processes}
+                order = list(processes)
+                times: dict[str, list[list[float]]] = {label: [] for label in processes}
                 for _ in range(rounds):
                     for label in order:
                         times[label].append(_steps(processes[label], _count(steps, label)))
                     order = order[1:] + order[:1]
-            result[f"{busy} busy"] = _summary(times)
+            result[f"{busy} busy"] = {"load_before": load} | _summary(times)
             print(name, json.dumps({f"{busy} busy": result[f"{busy} busy"]}, indent=1), flush=True)
     finally:
         for process in processes.values():
