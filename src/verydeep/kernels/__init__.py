@@ -38,6 +38,7 @@ from verydeep.kernels.runtime._eligibility import (
     has_own_hooks,
     prefers_channels_last,
 )
+from verydeep.kernels.runtime._threads import restore_waits
 
 __all__ = [
     "Activations",
@@ -62,6 +63,7 @@ __all__ = [
     "highway_gate",
     "open_layers",
     "prefers_channels_last",
+    "restore_waits",
     "run_mlp",
     "run_stack",
     "stack",
