@@ -86,9 +86,9 @@ def test_analyze_answers_every_question(run: Run, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr()
     assert printed.err == ""
     for words in (
-        "The most important highway layers",
+        "The most important layers",
         "most biases decreased",
-        "Highway layers used:",
+        "Layers used:",
         "Idle when closed alone",
     ):
         assert words in printed.out

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         is_significant as is_significant,
     )
     from verydeep.analysis._block import Block
-    from verydeep.analysis._data import Data as Data, Progress as Progress, some_samples as some_samples
+    from verydeep.analysis._data import (
+        Data as Data,
+        Progress as Progress,
+        sample_inputs as sample_inputs,
+        some_samples as some_samples,
+    )
     from verydeep.analysis._display import samples_of as samples_of, split_name as split_name
     from verydeep.analysis._evaluate import evaluate_model
     from verydeep.analysis._find_blocks import Blocks as Blocks, find_blocks

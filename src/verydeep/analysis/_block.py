@@ -43,6 +43,8 @@ class Block:
             `branch` is a module whose output is added to something: closed, it returns zeros. `named` is a module that
             the user named: closed, it returns its input, as if it were not there.
         shape: The shape of the tensor that is carried, in the example.
+        carried: The path of this tensor in the module's arguments, `(args, kwargs)`.
+        output: What the module returns when it is closed, with marks in the places of tensors.
 
     Example:
         >>> import torch

@@ -224,6 +224,13 @@ def first_samples(data: Batched, count: int, objective: Objective | None = None)
     return x
 
 
+def sample_inputs(model: nn.Module, data: Data, objective: Objective | None = None, samples: int = 2) -> Inputs:
+    """The first samples of some data as inputs of a model, on its device: an example for `find_blocks`."""
+    batched = as_batched(data, model, objective)
+    x = first_samples(batched, samples, find_objective(batched, objective))
+    return move_inputs(x, device_of(model), half_type(model))  # type: ignore[no-any-return]
+
+
 def _batches(data: Batched, size: int, objective: Objective | None = None) -> Iterator[tuple[Any, Tensor]]:
     if isinstance(data, Split):
         yield from Batches(data, size, seed=0, shuffle=False).epoch(0)

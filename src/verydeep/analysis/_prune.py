@@ -162,7 +162,8 @@ def _name(model: nn.Module, layer: int | str | Block, names: list[str]) -> str:
     if not isinstance(model, Network):
         raise UserError(f"layers of your own module are given by name, such as {names[:1]}; got {layer}")
     if not 0 <= layer < len(names):
-        raise UserError(f"there is no layer {layer}: layers are numbered 0 to {len(names) - 1}")
+        kind = "highway layer" if model.highway_depth else "block"
+        raise UserError(f"there is no {kind} {layer}: layers are numbered 0 to {len(names) - 1}")
     return names[layer]
 
 

@@ -89,9 +89,9 @@ def find_usage(run: Run, samples: UsageSamples, tolerance: float, folder: Path) 
 
     model, objective = run.model, run_objective(run)
     names = highway_layers(model)
-    layers = [names.index(name) for name in removable(model)]
-    group = max(1, len(layers) // 50)  # closing single layers takes too long in deeper networks
-    key = _digest(model, samples, objective, layers, group)
+    layers = [names.index(name) for name in removable(model)] or None  # a residual network closes what it finds
+    group = max(1, len(layers or ()) // 50)  # closing single layers takes too long in deeper networks
+    key = _digest(model, samples, objective, layers or (), group)
     known = _load(folder / _FILE)
     if known is not None and known.greedy.key == key:
         where = folder / _FILE
@@ -174,7 +174,7 @@ def usage_lines(usage: DepthUsage) -> list[str]:
     greedy, measure = usage.greedy, usage.greedy.measure
     before, after = (score(measure, 1 - greedy.error[closed]) for closed in (0, len(usage.idle)))
     lines = [
-        f"Highway layers used: {usage.count_text}, measured on {samples_of(greedy.samples, greedy.split)}; "
+        f"Layers used: {usage.count_text}, measured on {samples_of(greedy.samples, greedy.split)}; "
         f"{MEASURES.get(measure, measure)} {before} -> {after}, allowed: {usage.within_text}"
     ]
     if usage.training is not None:

@@ -16,7 +16,11 @@ from verydeep.objectives._inputs import (
     map_tensors as map_tensors,
     move_inputs as move_inputs,
 )
-from verydeep.objectives._language_model import CausalLanguageModel, LanguageModel, MaskedLanguageModel
+from verydeep.objectives._language_model import (
+    CausalLanguageModel,
+    LanguageModel as LanguageModel,
+    MaskedLanguageModel,
+)
 from verydeep.objectives._make import objective_for
 from verydeep.objectives._metric import (
     Metric,
@@ -30,7 +34,6 @@ from verydeep.objectives._regression import Regression
 __all__ = [
     "CausalLanguageModel",
     "Classification",
-    "LanguageModel",
     "MaskedLanguageModel",
     "Metric",
     "MultiLabel",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
+from verydeep.cli._options import DataRoot, Json, Threads, option, positional, read_options
 from verydeep.cli._run_options import (
     computing,
     data_label,
@@ -37,12 +38,13 @@ PARTS = {
     "flow": "signal flow",
     "pairs": "pairs of lesions",
 }
+_OF_GATES = ("gates", "routing")
 _FLOW_SAMPLES = 500  # more samples hardly change signals and gradients
 
 
 @dataclass(frozen=True)
 class AnalyzeOptions:
-    """Look inside a run's network: what its gates do, how it routes classes, which layers matter.
+    """Look inside a network: what its gates do, how it routes classes, which layers matter.
 
         gates    biases and activity of the transform gates
         routing  the gates that differ between classes, labels, or ranges of a regression's target
@@ -51,17 +53,30 @@ class AnalyzeOptions:
         flow     signals and gradients from layer to layer
         pairs    lesions of every pair of layers (slow)
 
-    Layers are counted from 1 in tables, figures and reports, and from 0 in Python and JSON.
+    The network is that of a run, your own (--model) or a language model on disk (--hf). Layers are highway layers and
+    residual blocks. They are counted from 1 in tables, figures and reports, and from 0 in Python and JSON.
     """
 
-    run: RunFolder
+    run: Annotated[Path | None, positional("RUN", "The run's folder, or its name in verydeep runs.")] = None
+    model: Annotated[str | None, option("FILE.py:FUNCTION")] = None
+    """Analyse the torch module that a function returns, on --data, or a module and its batches."""
+    hf: Annotated[Path | None, option("FOLDER")] = None
+    """Analyse a language model that transformers has saved in this folder, on --text. Nothing is downloaded."""
+    text: Annotated[Path | None, option("FILE")] = None
+    """The text for --hf."""
+    context: Annotated[int | None, option("N")] = None
+    """Cut the text into sequences of N tokens; by default, 256 or as many as the model takes."""
+    blocks: Annotated[tuple[str, ...], option("NAME,...")] = ()
+    """The modules to close, such as encoder.layer.*; by default, highway layers and residual blocks."""
+    level: Annotated[Literal["layer", "sublayer"], option("layer|sublayer")] = "layer"
+    """Close whole residual layers, or what each of them adds, such as attention."""
     split: Annotated[Literal["train", "valid", "test"] | None, option("train|valid|test")] = None
     """The split of the data to use; by default, the validation data if there is any, or else the training data, which
     the paper uses. The layers used are never counted on the test data."""
     data: Annotated[str | None, option("PATH_OR_NAME")] = None
-    """Use other data, prepared as the training data was; by default, the run's own."""
+    """Use other data, prepared as the training data was; by default, the run's own. With --model, the data to use."""
     only: Annotated[tuple[str, ...], option("PART,...")] = ()
-    """Run only these parts; by default, all but pairs."""
+    """Run only these parts; by default, all that the network allows, but not pairs."""
     pairs: bool = False
     """Also run the pairs (slow)."""
     samples: Annotated[int | None, option("N")] = None
@@ -74,7 +89,7 @@ class AnalyzeOptions:
     beside: Annotated[Path | None, option("RUN")] = None
     """Compare the signal flow with that of another run, such as a plain network's."""
     out: Annotated[Path | None, option("FOLDER")] = None
-    """The folder for the results; by default, RUN/analysis."""
+    """The folder for the results; by default, RUN/analysis, or analysis for a network that is not a run."""
     root: DataRoot = None
     threads: Threads = None
     json: Json = False
@@ -87,6 +102,17 @@ def main(arguments: list[str]) -> None:
     """Run the command."""
     options = read_options(AnalyzeOptions, "analyze", arguments)
     parts, tolerance = selected_parts(options.only, options.pairs), parse_tolerance(options.tolerance)
+    networks = {"RUN": options.run, "--model": options.model, "--hf": options.hf}
+    given = [name for name, value in networks.items() if value is not None]
+    if len(given) != 1:
+        have = " and ".join(given) or "none of them"
+        raise UserError(f"give one network, RUN, --model FILE.py:FUNCTION or --hf FOLDER; got {have}")
+    if options.run is None:
+        from verydeep.cli._analyze_other import analyze_other
+
+        with computing(options.threads):
+            analyze_other(options, parts, tolerance)
+        return
     run = open_run(options.run)
     beside = open_run(options.beside) if options.beside is not None else None
     with computing(options.threads):
@@ -97,7 +123,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
 
-    load_model(run)
+    parts = _possible_parts(options, load_model(run), parts)
     if beside is not None:
         load_model(beside)
     split = options.split or ("train" if options.data is not None else held_out_split(run))
@@ -112,13 +138,28 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
         return find_usage(run, counted, tolerance, folder)
 
     found = _analyse(options, run, beside, data, where, parts, depth, folder)
-    summary = summarise(run, options.data, None if loaded.whole else split, len(data), found)
+    summary = summarise({"run": str(run.path)}, options.data, None if loaded.whole else split, len(data), found)
     write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
         print_findings(found, folder)
+
+
+def _possible_parts(options: AnalyzeOptions, model: Network, parts: list[str]) -> list[str]:
+    """The parts that a network allows, with a note on stderr about those that are left out."""
+    from verydeep.models import ResidualConfig
+
+    if options.only or model.highway_depth:
+        return parts
+    if isinstance(model.config, ResidualConfig):
+        left, why = [part for part in parts if part not in _OF_GATES], "no highway layers, so it has no gates"
+    else:
+        left, why = ["flow"], "no highway layers and no residual blocks, so there is nothing to close"
+    missing = ", ".join(PARTS[part] for part in parts if part not in left)
+    print(f"verydeep: this network has {why}; left out: {missing}", file=sys.stderr)
+    return left
 
 
 def _read(options: AnalyzeOptions, run: Run, split: str) -> tuple[Split, UsageSamples]:

@@ -65,6 +65,7 @@ def main(arguments: list[str]) -> None:
 def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     """Load the analysis, making it first if necessary, with a note to the reader if it is missing or out of date."""
     from verydeep.analysis import Findings, load_findings
+    from verydeep.models import ResidualConfig
 
     if not run.is_network:
         return None, _OWN_MODEL
@@ -73,7 +74,7 @@ def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     folder = run.path / "analysis"
     found = load_findings(folder)
     if replace(found, prune=None, usage=None) == Findings():  # the results of pruning alone say too little
-        if run.model.highway_depth == 0:
+        if run.model.highway_depth == 0 and not isinstance(run.model.config, ResidualConfig):
             return None, _NO_HIGHWAYS
         if "dataset" in run.user_supplied:
             return None, _OWN_DATA

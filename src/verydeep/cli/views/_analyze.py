@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from verydeep.analysis import Findings, LesionStudy, Observations
-    from verydeep.training import Run
 
 _MOST_IMPORTANT = 10  # layers in the table
 
 
-def summarise(run: Run, source: str | None, split: str | None, samples: int, found: Findings) -> dict[str, Any]:
+def summarise(
+    network: dict[str, str], source: str | None, split: str | None, samples: int | None, found: Findings
+) -> dict[str, Any]:
     """Collect the results that fit on a page, as plain values for JSON.
 
     Args:
-        run: The run.
+        network: Which network it is, such as the path of a run.
         source: The name or path of other data; None for the run's own.
         split: The split; None if the data has no splits.
-        samples: How many samples were used.
+        samples: How many samples were used; None if that is not known.
         found: The results.
     """
-    summary: dict[str, Any] = {"run": str(run.path), "source": source, "split": split, "samples": samples}
+    summary: dict[str, Any] = {**network, "source": source, "split": split, "samples": samples}
     summary["observations"] = asdict(found.observations)
     if found.lesions is not None:
         lesions = found.lesions
@@ -62,7 +63,8 @@ def print_findings(found: Findings, folder: Path) -> None:
     """Print the results as tables and sentences."""
     if found.lesions is not None and found.lesions.most_important:
         console.print(_important_layers(found.lesions))
-    console.print(_observations(found.observations))
+    if found.gates is not None or (found.lesions is None and found.flow == ()):
+        console.print(_observations(found.observations))
     for line in _lines(found):
         console.print(line, highlight=False, markup=False)
     print_line(f"summary.json and the results are in {folder}")
@@ -81,7 +83,7 @@ def _lines(found: Findings) -> list[str]:
         )
     if found.lesions is not None:
         if not found.lesions.most_important:
-            lines.append("No highway layer closed alone costs more than noise")
+            lines.append("No layer closed alone costs more than noise")
         lines.append(
             f"Idle when closed alone (at most {_idle(found.lesions)} or one standard error lost), counted from 1: "
             f"layers {ranges(idle_alone(found.lesions))}"
@@ -95,10 +97,13 @@ def _lines(found: Findings) -> list[str]:
 def _important_layers(lesions: LesionStudy) -> Table:
     whole, measure = lesions.baseline, lesions.measure
     name = MEASURES.get(measure, measure)
-    table = right_aligned_table("layer", "name", "loss without", f"{name} without", f"{name} lost", names=2)
-    everything = f"with all layers: loss {whole.loss:.4g}, {named_score(measure, whole.accuracy)}"
+    perplexity = lesions.perplexity
+    extra = () if perplexity is None else ("perplexity without",)
+    table = right_aligned_table("layer", "name", "loss without", *extra, f"{name} without", f"{name} lost", names=2)
+    perplexed = "" if whole.perplexity is None else f", perplexity {whole.perplexity:.4g}"
+    everything = f"with all layers: loss {whole.loss:.4g}{perplexed}, {named_score(measure, whole.accuracy)}"
     important = lesions.most_important[:_MOST_IMPORTANT]
-    table.title = f"The most important highway layers, counted from 1 ({everything})"
+    table.title = f"The most important layers, counted from 1 ({everything})"
     table.title_justify = "left"
     for layer in important:
         cost = score(measure, lesions.error[layer] - lesions.baseline.error)
@@ -108,6 +113,7 @@ def _important_layers(lesions: LesionStudy) -> Table:
             str(layer + 1),
             lesions.layers[layer],
             f"{lesions.loss[layer]:.4g}",
+            *(() if perplexity is None else (f"{perplexity[layer]:.4g}",)),
             score(measure, 1 - lesions.error[layer]),
             cost,
         )

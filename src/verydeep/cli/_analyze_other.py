@@ -1,0 +1,117 @@
+"""`verydeep analyze` for networks that are not runs: lesions, layers used and signal flow."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verydeep.cli._other_models import ModelWithData, load_checkpoint, load_own_model
+from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from verydeep.analysis import Block, Findings, Progress
+    from verydeep.cli.commands._analyze import AnalyzeOptions
+
+_FEW = 500  # samples for the signal flow
+
+
+def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -> None:
+    """Analyse the network that --model or --hf names, save the results and print them.
+
+    Args:
+        options: The options of the command.
+        parts: The parts to make.
+        tolerance: The largest loss of accuracy allowed when idle layers are closed.
+    """
+    from verydeep.cli.views._analyze import print_findings, summarise
+    from verydeep.files import write_atomic
+    from verydeep.report import plot_findings
+
+    folder = options.out or Path("analysis")
+    if options.model is not None:
+        if options.text is not None:
+            raise UserError("--text is for --hf; give --model its data with --data, or return batches")
+        subject = load_own_model(options.model, options.data, options.split, options.samples, options.root)
+        network = {"model": subject.label}
+    else:
+        assert options.hf is not None
+        if options.data is not None:
+            raise UserError("--data is for a run or --model; a language model is measured on --text FILE")
+        subject = load_checkpoint(options.hf, options.text, options.context, options.samples)
+        network = {"hf": subject.label}
+    blocks, parts = _closable(options, subject, parts)
+    found = _analyse(options, subject, blocks, parts, tolerance, folder)
+    summary = summarise(network, subject.where, None, subject.samples, found)
+    write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    plot_findings(found, folder)
+    if options.json:
+        print(json.dumps(summary, ensure_ascii=False))
+    else:
+        print_findings(found, folder)
+
+
+def _closable(
+    options: AnalyzeOptions, subject: ModelWithData, parts: list[str]
+) -> tuple[tuple[Block, ...] | None, list[str]]:
+    """The blocks of the network, and the parts that it allows, with a note on stderr about those that are left out."""
+    from verydeep.analysis import Blocks, find_blocks, highway_layers, sample_inputs
+
+    allowed = parts if highway_layers(subject.model) or options.only else [p for p in parts if p not in _OF_GATES]
+    example = sample_inputs(subject.model, subject.data, subject.objective)
+    patterns: Blocks = options.blocks or None
+    try:
+        return find_blocks(subject.model, example, patterns, options.level), allowed  # type: ignore[arg-type]
+    except UserError as error:
+        if options.only or options.blocks:
+            raise
+        print(f"verydeep: only the signal flow can be measured: {error}", file=sys.stderr)
+        return None, ["flow"]
+
+
+_OF_GATES = ("gates", "routing")
+
+
+def _analyse(
+    options: AnalyzeOptions,
+    subject: ModelWithData,
+    blocks: tuple[Block, ...] | None,
+    parts: list[str],
+    tolerance: float,
+    folder: Path,
+) -> Findings:
+    """Make every part, with a progress bar for each, and save each part as soon as it is complete."""
+    from verydeep import analysis
+    from verydeep.cli.commands._analyze import PARTS
+    from verydeep.cli.views._bar import progress_bar
+
+    model, data, where = subject.model, subject.data, subject.where
+    common: dict[str, Any] = {"objective": subject.objective, "blocks": blocks}
+
+    def usage(progress: Progress | None) -> Any:  # noqa: ANN401
+        greedy = analysis.greedy_lesions(
+            model, subject.measured, where, train=subject.train, progress=progress, **common
+        )
+        return analysis.depth_usage(greedy, tolerance)
+
+    def flow(progress: Progress | None) -> Any:  # noqa: ANN401
+        few = analysis.some_samples(data, _FEW, objective=subject.objective)
+        return (analysis.signal_flow(model, few, Path(subject.label).name, progress, **common),)
+
+    steps: dict[str, Callable[[Progress | None], Any]] = {
+        "gates": lambda progress: analysis.gate_statistics(model, data, options.sample, progress),
+        "routing": lambda progress: analysis.class_routing(model, data, progress=progress),
+        "lesions": lambda progress: analysis.lesion_study(model, data, where, progress, **common),
+        "usage": usage,
+        "flow": flow,
+        "pairs": lambda progress: analysis.pair_lesions(model, data, where, progress, **common),
+    }
+    found: dict[str, Any] = {}
+    for part in parts:
+        with progress_bar(PARTS[part]) as progress:
+            found[part] = steps[part](progress)
+        analysis.save_findings(analysis.Findings(**{part: found[part]}), folder)
+    return analysis.Findings(**found)

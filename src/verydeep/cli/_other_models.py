@@ -1,0 +1,203 @@
+"""Networks that are not runs: a user's own model from a Python file, and a Hugging Face checkpoint on disk."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verydeep.cli._run_options import data_label, printable, subsample
+from verydeep.cli._status import status
+from verydeep.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from verydeep.analysis import Data
+    from verydeep.objectives import Objective
+
+_BATCH = 8  # sequences
+_LONGEST = 256  # tokens of a sequence, by default
+_ABOUT_PICKLES = "only .safetensors files are loaded, because other files may run code"
+
+
+@dataclass(frozen=True)
+class ModelWithData:
+    """A network and what it is analysed on.
+
+    Attributes:
+        label: What summaries call the network.
+        model: The network.
+        data: The samples.
+        where: What results call the samples.
+        samples: How many there are; None if that is not known before they are read.
+        measured: The samples on which the layers used are counted.
+        train: The samples on which the order of closing is selected; None if that is `measured`.
+        objective: What is measured; None if it follows from the data.
+    """
+
+    label: str
+    model: nn.Module
+    data: Data
+    where: str
+    samples: int | None
+    measured: Data
+    train: Data | None
+    objective: Objective | None
+
+
+def load_own_model(
+    place: str, source: str | None, split: str | None, samples: int | None, root: Path | None
+) -> ModelWithData:
+    """Call a function of the user that returns a model, or a model, its batches and perhaps an objective.
+
+    Args:
+        place: The function, `FILE.py:FUNCTION`.
+        source: The name or path of the data, if the function does not return any.
+        split: The split of that data; by default, the validation data or, if there is none, the training data.
+        samples: At most this number of random samples.
+        root: Where known datasets are stored.
+    """
+    from torch import nn
+
+    made = _call(place)
+    model, *rest = made if isinstance(made, tuple) else (made,)
+    if not isinstance(model, nn.Module) or len(rest) > 2:
+        raise UserError(
+            f"{place} must return a torch module, or a module and batches, or these and an objective; "
+            f"got {type(made).__name__}"
+        )
+    if rest and source is not None:
+        raise UserError(f"{place} returns data itself; leave out --data")
+    if rest:
+        data, objective = rest[0], rest[1] if len(rest) > 1 else None
+        return ModelWithData(place, model, data, printable(place), None, data, None, objective)
+    if source is None:
+        raise UserError(f"{place} returns a model only; say what it is measured on: --data PATH_OR_NAME")
+    from verydeep.data import load_dataset
+
+    with status(f"reading {source}"):
+        dataset = load_dataset(source, root)
+    name = split or ("train" if dataset.valid is None else "valid")
+    part = getattr(dataset, name)
+    if part is None:
+        raise UserError(f"--split {name}: {source} has no such split")
+    used = subsample(part, samples)
+    measured = subsample(dataset.train, samples) if name == "test" else used  # never count layers on the test data
+    train = subsample(dataset.train, samples) if name == "valid" else None
+    where = f"{data_label(source, '')}, {name}"
+    return ModelWithData(place, model, used, where, len(used), measured, train, None)
+
+
+def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
+    file, _, function = place.rpartition(":")
+    path = Path(file)
+    if not file or not function.isidentifier():
+        raise UserError(f"--model {place}: give a Python file and the name of a function in it, such as model.py:make")
+    if not path.is_file():
+        raise UserError(f"--model {place}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"--model {place}: {path} is not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # dataclasses and pickles of the file look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"--model {place}: {path} fails with {type(error).__name__}: {error}") from error
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise UserError(f"--model {place}: {path} has no function '{function}'")
+    return make()
+
+
+def load_checkpoint(folder: Path, text: Path | None, context: int | None, samples: int | None) -> ModelWithData:
+    """Load a language model of transformers from a folder, and cut a text into sequences of its tokens.
+
+    Nothing is downloaded, no code of the checkpoint runs, and no pickle is loaded.
+
+    Args:
+        folder: The folder, as `save_pretrained` writes it.
+        text: A text file.
+        context: Tokens per sequence; by default, 256 or as many as the model takes.
+        samples: At most this number of sequences, evenly spaced.
+    """
+    if text is None:
+        raise UserError(f"--hf {folder}: say what the model is measured on: --text FILE")
+    content = _read_text(text)
+    _check_folder(folder)
+    with status(f"loading {folder}"):
+        config, tokenizer, model, objective = _load(folder)
+    longest = int(getattr(config, "max_position_embeddings", _LONGEST) or _LONGEST)
+    length = min(_LONGEST, longest) if context is None else context
+    if not 2 <= length <= longest:
+        raise UserError(f"--context {length}: give at least 2 tokens and at most {longest}, which the model takes")
+    rows = _sequences(tokenizer, content, length)
+    if samples is not None:
+        if samples < 1:
+            raise UserError(f"--samples must be at least 1, got {samples}")
+        import torch
+
+        rows = rows[torch.linspace(0, len(rows) - 1, min(samples, len(rows))).long()]
+    half = len(rows) // 2
+    measured, train = (rows[half:], rows[:half]) if half else (rows, None)
+    batches = [None if part is None else list(part.split(_BATCH)) for part in (rows, measured, train)]
+    where = f"{printable(text.name)}, sequences of {length} tokens"
+    assert batches[0] is not None
+    assert batches[1] is not None
+    return ModelWithData(str(folder), model, batches[0], where, len(rows), batches[1], batches[2], objective)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        content = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"--text {path}: the file is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except OSError as error:
+        raise UserError(f"--text {path} cannot be read: {error.strerror or error}") from error
+    if not content.strip():
+        raise UserError(f"--text {path}: the file is empty")
+    return content
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise UserError(f"--hf {folder}: give a folder with a config.json, as save_pretrained writes it")
+    if not any(folder.glob("*.safetensors")):
+        raise UserError(f"--hf {folder}: there are no weights in it; {_ABOUT_PICKLES}")
+
+
+def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
+    """The configuration, tokeniser, model and objective of a checkpoint."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise UserError("--hf needs transformers: pip install 'verydeep[transformers]'") from error
+    from verydeep.objectives import CausalLanguageModel, MaskedLanguageModel
+
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, **local)
+        masked = any("MaskedLM" in name for name in config.architectures or ())
+        kind: Any = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
+        model = kind.from_pretrained(folder, use_safetensors=True, weights_only=True, **local)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **local)
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"--hf {folder} cannot be loaded as a language model: {reason}") from error
+    if masked and tokenizer.mask_token_id is None:
+        raise UserError(f"--hf {folder}: the tokeniser of this masked language model has no mask token")
+    return config, tokenizer, model, MaskedLanguageModel(tokenizer.mask_token_id) if masked else CausalLanguageModel()
+
+
+def _sequences(tokenizer: Any, content: str, length: int) -> Tensor:  # noqa: ANN401
+    """The tokens of a text in rows; what is left over at the end is not used."""
+    import torch
+
+    tokens = torch.tensor(tokenizer(content, verbose=False)["input_ids"], dtype=torch.long)
+    if len(tokens) < 2:
+        raise UserError("the text has fewer than two tokens")
+    rows = max(1, len(tokens) // length)
+    return tokens[: rows * length].view(rows, -1)

@@ -1,0 +1,191 @@
+"""`verydeep analyze` for networks that are not runs, and for runs without highway layers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from verydeep.cli import main
+from verydeep.data import DataConfig
+from verydeep.training import ModelConfig, TrainConfig, train
+
+TEXT = "the cat sat on the mat and the dog sat on the log . " * 60
+SPECIAL = ["[PAD]", "[MASK]", "[UNK]"]
+MODULE = """
+import torch
+from torch import nn
+from verydeep.objectives import Classification
+
+class Residual(nn.Sequential):
+    def forward(self, x):
+        return x + super().forward(x)
+
+def make():
+    torch.manual_seed(0)
+    blocks = [Residual(nn.LayerNorm(16), nn.Linear(16, 16), nn.Tanh()) for _ in range(3)]
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), *blocks, nn.Linear(16, 10))
+
+def plain():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+
+def with_batches():
+    return make(), [(torch.randn(6, 64), torch.arange(6)) for _ in range(3)], Classification()
+
+def nothing():
+    return 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT)
+    (tmp_path / "own.py").write_text(MODULE)
+    return tmp_path
+
+
+def tokenizer() -> Any:
+    words = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()  # type: ignore[assignment]
+    words.train_from_iterator([TEXT], trainers.WordLevelTrainer(special_tokens=SPECIAL))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]", model_max_length=32
+    )
+
+
+def checkpoint(path: Path, masked: bool = False) -> Path:
+    torch.manual_seed(0)
+    words, model = tokenizer(), None
+    if masked:
+        sizes: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+        config = BertConfig(**sizes, num_hidden_layers=3, vocab_size=len(words), max_position_embeddings=32)
+        model = BertForMaskedLM(config)
+    else:
+        config = GPT2Config(n_layer=3, n_embd=16, n_head=2, vocab_size=len(words), n_positions=32,
+                            bos_token_id=0, eos_token_id=0)  # fmt: skip
+        model = GPT2LMHeadModel(config)
+    model.save_pretrained(path)
+    words.save_pretrained(path)
+    return path
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "summary.json").read_text()))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(code or 0), out, err
+
+
+def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint(folder / "gpt2")
+    code, out, _ = run(capsys, "analyze", "--hf", "gpt2", "--text", "text.txt", "--context", "16", "--tolerance", "5%")
+    assert code == 0
+    assert "Layers used" in out
+    found = summary(folder / "analysis")
+    assert [row["layer"] for row in found["lesions"]] == [f"transformer.h.{n}" for n in range(3)]
+    assert found["hf"] == "gpt2"
+    assert {"lesions.png", "usage.png", "flow.png", "lesions.npz"} <= {p.name for p in (folder / "analysis").iterdir()}
+    code, out, _ = run(
+        capsys,
+        "analyze",
+        "--hf",
+        "gpt2",
+        "--text",
+        "text.txt",
+        "--only",
+        "lesions",
+        "--level",
+        "sublayer",
+        "--out",
+        "b",
+    )
+    assert len(summary(folder / "b")["lesions"]) == 6
+
+
+def test_a_masked_language_model_needs_the_names_of_its_layers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint(folder / "bert", masked=True)
+    arguments = ("analyze", "--hf", "bert", "--text", "text.txt")
+    _, _, note = run(capsys, *arguments)
+    assert "only the signal flow" in note
+    assert "blocks=['bert.encoder.layer.*']" in note
+    run(capsys, *arguments, "--blocks", "bert.encoder.layer.*", "--only", "lesions", "--out", "named")
+    assert len(summary(folder / "named")["lesions"]) == 3
+
+
+def test_a_model_of_ones_own_is_measured_on_data_or_on_its_batches(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, _ = run(capsys, "analyze", "--model", "own.py:make", "--data", "digits", "--samples", "200", "--pairs")
+    assert code == 0
+    assert [row["layer"] for row in summary(folder / "analysis")["lesions"]] == ["2", "3", "4"]
+    assert (folder / "analysis" / "pairs.npz").exists()
+    run(capsys, "analyze", "--model", "own.py:with_batches", "--only", "lesions", "--out", "b")
+    assert len(summary(folder / "b")["lesions"]) == 3
+
+
+def test_a_network_with_nothing_to_close_shows_its_signal_flow_and_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, note = run(capsys, "analyze", "--model", "own.py:plain", "--data", "digits", "--samples", "50")
+    assert code == 0
+    assert "only the signal flow can be measured" in note
+    assert (folder / "analysis" / "flow-1.npz").exists()
+    assert not (folder / "analysis" / "lesions.npz").exists()
+
+
+@pytest.mark.slow
+def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = DataConfig("digits")
+    train(TrainConfig(data=data, model=ModelConfig("plain-mlp", depth=3, width=8), epochs=1), "plain")
+    code, _, note = run(capsys, "analyze", "plain")
+    assert code == 0
+    assert "nothing to close" in note
+    assert (folder / "plain" / "analysis" / "flow-1.npz").exists()
+    train(TrainConfig(data=data, model=ModelConfig("resnet-110", blocks=2), epochs=1), "residual")
+    code, out, note = run(capsys, "analyze", "residual", "--samples", "100")
+    assert code == 0
+    assert "no gates" in note
+    assert "Layers used" in out
+    assert len(summary(folder / "residual" / "analysis")["lesions"]) == 4
+    assert run(capsys, "prune", "residual", "--tolerance", "90%", "--samples", "100")[0] == 0
+    assert run(capsys, "report", "residual")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give one network, RUN, --model FILE.py:FUNCTION or --hf FOLDER"),
+        (("runs/first", "--hf", "gpt2"), "got RUN and --hf"),
+        (("--hf", "gpt2"), "--text FILE"),
+        (("--hf", "nowhere", "--text", "text.txt"), "a folder with a config.json"),
+        (("--hf", "pickled", "--text", "text.txt"), "only .safetensors files are loaded"),
+        (("--hf", "pickled", "--text", "none.txt"), "cannot be read: No such file"),
+        (("--model", "own.py"), "such as model.py:make"),
+        (("--model", "own.py:missing"), "has no function 'missing'"),
+        (("--model", "own.py:nothing"), "must return a torch module"),
+        (("--model", "own.py:make"), "--data PATH_OR_NAME"),
+        (("--model", "broken.py:make"), "fails with SyntaxError"),
+        (("--model", "own.py:with_batches", "--data", "digits"), "leave out --data"),
+    ],
+)
+def test_mistakes_get_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    (folder / "broken.py").write_text("def make(:\n")
+    (folder / "pickled").mkdir()
+    (folder / "pickled" / "config.json").write_text("{}")
+    (folder / "pickled" / "pytorch_model.bin").write_bytes(b"cposix\nsystem\n")
+    code, _, error = run(capsys, "analyze", *arguments)
+    assert code == 2
+    assert message in " ".join(error.split())
