@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
+from verydeep.kernels import Backend, check_backend
 from verydeep.models._network import Network, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
-from verydeep.kernels import Backend, check_backend
 from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
 
 
@@ -108,7 +108,6 @@ class ConvNet(Network):
         y = None if closed or self.training else run_inference(self, list(self.layers), x, self.backend)
         x = (run_steps(self._steps(closed), x, self.recompute) if y is None else y).flatten(1)
         return x if self.classifier is None else self.classifier(x)
-
 
     def _steps(self, closed: Collection[int]) -> list[Callable[[Tensor], Tensor]]:
         """The layers in order; a convolution and its activation are one step."""

@@ -31,8 +31,8 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
     assert not isinstance(conv.padding, str)
     weight, bias, pieces = conv.weight, conv.bias, activation.pieces if isinstance(activation, Maxout) else 1
     keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
-    y = kernels.conv_layer(x, weight, bias, conv.padding[0], conv.stride[0], kind, pieces, keep)[0]
-    return y
+    fused: Tensor = kernels.conv_layer(x, weight, bias, conv.padding[0], conv.stride[0], kind, pieces, keep)[0]
+    return fused
 
 
 def activation_kind(activation: nn.Module | None) -> str | None:

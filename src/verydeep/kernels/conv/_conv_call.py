@@ -15,7 +15,6 @@ from verydeep.kernels.runtime._threads import Call, Job, run_together
 
 if TYPE_CHECKING:
     from verydeep.kernels.conv._epilogue import Epilogue
-    from verydeep.kernels.conv._shape import Shape
     from verydeep.kernels.runtime._compile import Function
 
 _NUMBER = 4  # bytes

@@ -19,7 +19,7 @@ def conv_reference(
     if kind.startswith("highway"):
         return gate_reference(z, x, affine_maps, -3, kind.removeprefix("highway_"))
     if kind == "maxout":
-        return z.unflatten(1, (-1, affine_maps)).amax(2)
+        return torch.unflatten(z, 1, (-1, affine_maps)).amax(2)
     return torch.relu(z) if kind == "relu" else z
 
 
@@ -114,11 +114,12 @@ def _backward(ctx: Any, dy: Tensor | None, _dz: Tensor | None) -> tuple[Tensor |
         return (None,) * 8
     x, weight, bias, kept = ctx.saved_tensors
     if torch.is_grad_enabled():  # for second derivatives, which torch's operations have
-        function = partial(_reference, ctx.options)
-        dx, d_weight, d_bias = gradients(function, (x, weight, bias), dy)
+        dx: Tensor | None
+        dx, d_weight, d_bias = gradients(partial(_reference, ctx.options), (x, weight, bias), dy)
     else:
         with_dx: bool = ctx.needs_input_grad[0]
-        dx, d_weight, d_bias = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
+        grads = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
+        dx, d_weight, d_bias = grads
         dx = dx if with_dx else None
     return dx, d_weight, d_bias, *(None,) * 5
 

@@ -29,7 +29,7 @@ class Filters:
         self.outs, self.channels, self.taps = weight.shape[0], weight.shape[1], weight.shape[2]
         self.positions = 36 if winograd else self.taps
         self.terms = self.channels if winograd else self.channels * self.taps
-        self.out_row, self.term_row = int(padded(self.outs)), int(padded(self.terms))  # type: ignore[call-overload]
+        self.out_row, self.term_row = padded(self.outs), padded(self.terms)
 
     @property
     def forward_size(self) -> int:
@@ -43,7 +43,10 @@ class Filters:
 
     def write_forward(self, bias: Tensor, target: Tensor) -> None:
         """`(position, term, out)`, then the bias."""
-        filters, weight = target[: -self.out_row].view(self.positions, self.terms, self.out_row), self._by_map(self.weight)
+        filters, weight = (
+            target[: -self.out_row].view(self.positions, self.terms, self.out_row),
+            self._by_map(self.weight),
+        )
         if self.winograd:
             _write_transformed(filters, weight.transpose(0, 1))
         else:
