@@ -43,7 +43,7 @@ def calls(run: Callable[[], object]) -> int:
 
     with (
         patch.object(kernels, "highway_gate", count(kernels.highway_gate)),
-        patch.object(kernels, "highway_conv", count(kernels.highway_conv)),
+        patch.object(kernels, "conv_layer", count(kernels.conv_layer)),
     ):
         run()
     return len(counted)

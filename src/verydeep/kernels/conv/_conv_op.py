@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions
+from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions, z_shape
 from verydeep.kernels.gate._gate_op import gate_reference, gradients
 
 
@@ -41,9 +41,8 @@ def conv_layer(
         keep: Whether there will be a backward pass; otherwise z is empty.
     """
     x, options = _channels_last(x), ConvOptions(padding, stride, kind, affine_maps)
-    call = ConvCall(x.shape, weight, options)
-    y, z = _outputs(x, call, options, keep)
-    call.forward(x, bias.contiguous(), y, z if z.numel() else None)
+    y, z = _outputs(x, weight, options, keep)
+    ConvCall(x.shape, weight, options).forward(x, bias.contiguous(), y, z if z.numel() else None)
     return y, z
 
 
@@ -72,9 +71,10 @@ def _channels_last(images: Tensor) -> Tensor:
     return images.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def _outputs(x: Tensor, call: ConvCall, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
-    y = x.new_empty(call.y_shape).movedim(-1, 1)
-    return y, x.new_empty(call.z_shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
+def _outputs(x: Tensor, weight: Tensor, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
+    *pixels, outs = shape = z_shape(x.shape, weight.shape, options)
+    y = x.new_empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
+    return y, x.new_empty(shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
 
 
 @conv_layer.register_fake
@@ -82,7 +82,7 @@ def _(
     x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
 ) -> tuple[Tensor, Tensor]:
     options = ConvOptions(padding, stride, kind, affine_maps)
-    return _outputs(x, ConvCall(x.shape, weight, options), options, keep)
+    return _outputs(x, weight, options, keep)
 
 
 @conv_layer_backward.register_fake

@@ -1,7 +1,7 @@
 """A convolution as 36 matrix products over tiles: the images of a piece of work as Winograd's tiles, and back.
 
-Scratch memory holds an image with its border of zeros (`plane`), an image of z (`z_plane`), rows between transforms, and
-the tiles of all images: v of x, m of z. Channels are padded to whole registers.
+Scratch memory holds an image with its border of zeros (`plane`), an image of z (`z_plane`), rows between transforms,
+and the tiles of all images: v of x, m of z. Channels are padded to whole registers.
 """
 
 from functools import cache
