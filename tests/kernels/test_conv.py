@@ -6,6 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
+
+from verydeep.kernels.conv._conv_op import conv_layer
+from verydeep.kernels.ir._processor import LANES
+
 from ._conv_cases import (
     HIGHWAY,
     MEMBERS,
@@ -18,9 +22,6 @@ from ._conv_cases import (
     reference,
     with_gradients,
 )
-
-from verydeep.kernels.conv._conv_op import conv_layer
-from verydeep.kernels.ir._processor import LANES
 
 RELU, MAXOUT, HIGHWAY_3X3 = Member(3, 1, 1, "relu", 1), Member(3, 1, 1, "maxout", 2), HIGHWAY[2]
 
@@ -143,6 +144,17 @@ def test_the_same_numbers_to_the_last_bit_every_time(threads: int) -> None:
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 16])
+@pytest.mark.parametrize("outs", [1, 16])
+def test_gradients_survive_the_next_call(channels: int, outs: int) -> None:
+    for member in (RELU, MAXOUT, Member(1, 0, 1, "linear", 1)):
+        values = inputs(Case(member, 1, channels, outs, 1, 1))
+        found = with_gradients(fused, member, values, None)
+        kept = [value.clone() for value in found]
+        with_gradients(fused, member, [value + 1 for value in values], None)
+        assert all(torch.equal(a, b) for a, b in zip(found, kept, strict=True))
 
 
 def test_x_without_a_gradient_gets_none() -> None:

@@ -16,7 +16,6 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
-from ._conv_cases import MEMBERS, Case, cases, errors, fused, inputs, reference, with_gradients
 
 from verydeep.kernels import (
     backward_mlp,
@@ -35,6 +34,8 @@ from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.runtime import _buffers
 from verydeep.kernels.runtime._threads import Job
 from verydeep.nn import HighwayStack, PlainStack
+
+from ._conv_cases import MEMBERS, Case, cases, errors, fused, inputs, reference, with_gradients
 
 pytestmark = pytest.mark.slow
 
