@@ -1,4 +1,4 @@
-"""The fused convolutional highway layer against plain torch."""
+"""Fused convolutional layers against plain torch."""
 
 from typing import Any
 
@@ -7,97 +7,128 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_op import conv_reference, highway_conv
+from verydeep.kernels.conv._conv_op import conv_layer
 from verydeep.kernels.ir._processor import LANES
 
+from ._conv_cases import (
+    HIGHWAY,
+    MEMBERS,
+    Case,
+    Member,
+    cases,
+    errors,
+    fused,
+    inputs,
+    reference,
+    with_gradients,
+)
 
-def layer(shape: tuple[int, ...], maps: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """x, weight and bias."""
-    generator = torch.Generator().manual_seed(seed)
-    channels = shape[1]
-    weight = torch.randn(maps * channels, channels, 3, 3, generator=generator) * (2 / (9 * channels)) ** 0.5
-    return torch.randn(shape, generator=generator), weight, torch.randn(maps * channels, generator=generator)
+RELU, MAXOUT, HIGHWAY_3X3 = Member(3, 1, 1, "relu", 1), Member(3, 1, 1, "maxout", 2), HIGHWAY[2]
 
 
-def fused(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
-    return highway_conv(x, weight, bias, activation, True)[0]  # type: ignore[no-any-return]
-
-
-def with_gradients(function: Any, values: tuple[Tensor, ...], dy: Tensor, activation: str) -> tuple[Tensor, ...]:
-    leaves = [value.detach().requires_grad_() for value in values]
-    y = function(*leaves, activation)
-    return y, *torch.autograd.grad(y, leaves, dy)
+def layout(x: Tensor, kind: str) -> Tensor:
+    """The same images in another place in memory."""
+    if kind == "last":
+        return x.to(memory_format=torch.channels_last)
+    if kind == "slice":
+        return torch.stack([x, x], -1)[..., 0]
+    return x
 
 
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(
-    size=st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 13), st.integers(1, 13)),
-    maps=st.sampled_from([2, 3]),
-    activation=st.sampled_from(["relu", "tanh"]),
+    case=cases(),
     seed=st.integers(0, 999),
     threads=st.sampled_from([1, 2, 3]),
-    last=st.booleans(),
+    kind=st.sampled_from(["first", "last", "slice"]),
 )
-def test_equals_plain_torch_within_some_roundings(
-    size: tuple[int, int, int, int], maps: int, activation: str, seed: int, threads: int, last: bool
-) -> None:
-    batch, registers, height, width = size
-    x, weight, bias = layer((batch, registers * LANES, height, width), maps, seed)
-    dy = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed + 1))
-    if last:
-        x, dy = (value.to(memory_format=torch.channels_last) for value in (x, dy))
-    wanted = with_gradients(conv_reference, tuple(v.double() for v in (x, weight, bias)), dy.double(), activation)
+def test_every_member_equals_plain_torch_within_some_roundings(case: Case, seed: int, threads: int, kind: str) -> None:
+    values = inputs(case, seed)
+    expected = with_gradients(reference, case.member, [value.double() for value in values], None)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = with_gradients(fused, (x, weight, bias), dy, activation)
+        found = with_gradients(fused, case.member, (layout(values[0], kind), *values[1:]), None)
     finally:
         torch.set_num_threads(before)
-    for value, expected in zip(found, wanted, strict=True):
-        if activation == "tanh":  # a relu's slope jumps where rounding decides on which side of 0 it is
-            torch.testing.assert_close(value.double(), expected, rtol=1e-4, atol=1e-4)
-        else:
-            error = (value.double() - expected).norm() / expected.norm()
-            assert error < 1e-2 if value is not found[0] else error < 1e-5
+    y, *gradients = errors(found, expected)
+    assert y < 1e-5
+    smooth = case.member.kind in ("linear", "highway_tanh")
+    assert max(gradients) < (1e-5 if smooth else 2e-2)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("member", [RELU, MAXOUT, *HIGHWAY[:4], Member(3, 1, 2, "relu", 1)], ids=str)
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
-def test_nan_and_infinity_never_get_lost(activation: str, odd: float) -> None:
-    x, weight, bias = layer((2, LANES, 9, 9))
+def test_nan_and_infinity_never_get_lost(member: Member, odd: float) -> None:
+    x, weight, bias = inputs(Case(member, 2, 20, 20, 9, 9))
     x[0, 3, 4, 4] = odd
-    y, expected = fused(x, weight, bias, activation), conv_reference(x, weight, bias, activation)
-    assert not y[~expected.isfinite()].isfinite().any()
+    y, expected = fused(member, x, weight, bias), reference(member, x, weight, bias)
+    wrong = ~expected.isfinite()
+    assert wrong.any()
+    assert not y[wrong].isfinite().any()
     torch.testing.assert_close(y[1], expected[1], rtol=1e-4, atol=1e-4)
 
 
+def test_a_nan_of_any_piece_is_the_maximum() -> None:
+    x, weight, bias = inputs(Case(MAXOUT, 1, 3, 2, 4, 4))
+    for piece in range(4):
+        odd = bias.clone()
+        odd[piece] = float("nan")
+        assert fused(MAXOUT, x, weight, odd).isnan().sum() == 16
+
+
+def test_pieces_that_are_equal_share_the_gradient() -> None:
+    x, weight, bias = inputs(Case(MAXOUT, 2, 20, 20, 6, 5))
+    values = x, weight.zero_(), bias.zero_()
+    found, expected = (with_gradients(function, MAXOUT, values, None) for function in (fused, reference))
+    assert expected[3].any()
+    for value, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(value, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_shut_gates_carry_x_to_the_last_bit() -> None:
-    x, weight, bias = layer((3, LANES, 6, 5))
-    bias[LANES:] = -800
-    assert torch.equal(fused(x, weight, bias, "relu"), x)
+    for member in HIGHWAY[::2]:
+        x, weight, bias = inputs(Case(member, 3, 21, 21, 6, 5))
+        bias[21:] = -800
+        assert torch.equal(fused(member, x, weight, bias), x)
 
 
-def test_inference_keeps_nothing_and_gives_the_same() -> None:
-    x, weight, bias = layer((7, 2 * LANES, 11, 6))
-    y, z = highway_conv(x, weight, bias, "relu", False)
+@pytest.mark.parametrize("member", [RELU, MAXOUT, *HIGHWAY[::3]], ids=str)
+def test_inference_keeps_nothing_and_gives_the_same(member: Member) -> None:
+    values = inputs(Case(member, 7, 2 * LANES, 2 * LANES, 11, 6))
+    y, z = conv_layer(*values, *member.options, False)
     assert z.numel() == 0
-    assert torch.equal(y, fused(x, weight, bias, "relu"))
+    assert torch.equal(y, fused(member, *values))
+
+
+def test_one_image_on_several_threads_has_the_same_bits() -> None:
+    for member in (*HIGHWAY[::2], RELU):
+        values = inputs(Case(member, 1, 64, 64, 19, 18))
+        before = torch.get_num_threads()
+        results = []
+        for threads in (1, 2, 3, 7):
+            torch.set_num_threads(threads)
+            results.append(conv_layer(*values, *member.options, True))
+        torch.set_num_threads(before)
+        assert all(torch.equal(a, b) for pair in results for a, b in zip(pair, results[0], strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False])
-def test_torch_finds_nothing_wrong_with_the_operator(keep: bool) -> None:
-    values = [value.requires_grad_(keep) for value in layer((2, LANES, 5, 6))]
-    torch.library.opcheck(highway_conv, (*values, "tanh", keep), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("member", [RELU, MAXOUT, HIGHWAY[1], HIGHWAY[3]], ids=str)
+def test_torch_finds_nothing_wrong_with_the_operator(member: Member, keep: bool) -> None:
+    values = [value.requires_grad_(keep) for value in inputs(Case(member, 2, 5, 5, 5, 6))]
+    torch.library.opcheck(conv_layer, (*values, *member.options, keep), rtol=1e-3, atol=1e-3)
 
 
-def test_second_derivatives_are_those_of_plain_torch() -> None:
+@pytest.mark.parametrize("member", [Member(3, 1, 1, "linear", 1), HIGHWAY[1], HIGHWAY[3]], ids=str)
+def test_second_derivatives_are_those_of_plain_torch(member: Member) -> None:
     found = []
-    functions: list[Any] = [fused, conv_reference]
+    functions: list[Any] = [fused, reference]
     for function in functions:
-        values = [value.requires_grad_() for value in layer((1, LANES, 4, 4))]
-        first = torch.autograd.grad(function(*values, "tanh").square().sum(), values, create_graph=True)
+        values = [value.requires_grad_() for value in inputs(Case(member, 1, 9, 9, 4, 4))]
+        first = torch.autograd.grad(function(member, *values).square().sum(), values, create_graph=True)
         found.append(torch.autograd.grad(sum(g.square().sum() for g in first), values))  # type: ignore[arg-type]
     for value, expected in zip(*found, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-3, atol=1e-2)
@@ -105,11 +136,36 @@ def test_second_derivatives_are_those_of_plain_torch() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_numbers_to_the_last_bit_every_time(threads: int) -> None:
-    values = layer((9, 2 * LANES, 7, 7))
-    dy = torch.randn(values[0].shape)
+    values = inputs(Case(HIGHWAY_3X3, 9, 33, 33, 7, 7))
+    before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        first, *others = (with_gradients(fused, values, dy, "relu") for _ in range(3))
+        first, *others = (with_gradients(fused, HIGHWAY_3X3, values, None) for _ in range(3))
     finally:
-        torch.set_num_threads(1)
+        torch.set_num_threads(before)
     assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 16])
+@pytest.mark.parametrize("outs", [1, 16])
+def test_gradients_survive_the_next_call(channels: int, outs: int) -> None:
+    for member in (RELU, MAXOUT, Member(1, 0, 1, "linear", 1)):
+        values = inputs(Case(member, 1, channels, outs, 1, 1))
+        found = with_gradients(fused, member, values, None)
+        kept = [value.clone() for value in found]
+        with_gradients(fused, member, [value + 1 for value in values], None)
+        assert all(torch.equal(a, b) for a, b in zip(found, kept, strict=True))
+
+
+def test_x_without_a_gradient_gets_none() -> None:
+    x, weight, bias = inputs(Case(RELU, 2, 3, 20, 6, 6))
+    leaves = weight.requires_grad_(), bias.requires_grad_()
+    found = torch.autograd.grad(fused(RELU, x, weight, bias).sum(), leaves)
+    expected = torch.autograd.grad(reference(RELU, x, weight, bias).sum(), leaves)
+    for value, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_there_are_members_of_every_kind() -> None:
+    kinds = {member.kind for member in MEMBERS}
+    assert kinds == {"linear", "relu", "maxout", "highway_relu", "highway_tanh"}

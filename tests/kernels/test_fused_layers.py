@@ -43,7 +43,7 @@ def calls(run: Callable[[], object]) -> int:
 
     with (
         patch.object(kernels, "highway_gate", count(kernels.highway_gate)),
-        patch.object(kernels, "highway_conv", count(kernels.highway_conv)),
+        patch.object(kernels, "conv_layer", count(kernels.conv_layer)),
     ):
         run()
     return len(counted)
@@ -197,7 +197,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(tmp_path: Pa
     blocked.write_text("")  # no folder can be made below a file, whoever asks
     code = f"{_STEP}print(step())"
     assert python(code, XDG_CACHE_HOME=str(blocked)) == python(code, XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert list((tmp_path / "cache").rglob("conv-2-relu*"))
+    assert list((tmp_path / "cache").rglob("conv-tiles-3-1-highway_relu-2*"))
 
 
 @pytest.mark.slow

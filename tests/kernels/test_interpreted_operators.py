@@ -19,14 +19,13 @@ from torch import Tensor
 
 from verydeep.kernels import (
     backward_mlp,
+    conv_layer,
     cross_entropy_gradient,
-    highway_conv,
     highway_gate,
     open_layers,
     run_stack,
 )
 from verydeep.kernels.conv import _conv_call
-from verydeep.kernels.conv._conv_op import conv_reference
 from verydeep.kernels.dense import _stack_call
 from verydeep.kernels.gate import _gate_op
 from verydeep.kernels.ir._interpreter import interpret
@@ -35,6 +34,8 @@ from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.runtime import _buffers
 from verydeep.kernels.runtime._threads import Job
 from verydeep.nn import HighwayStack, PlainStack, ResidualStack
+
+from ._conv_cases import MEMBERS, Case, cases, errors, fused, inputs, reference, with_gradients
 
 pytestmark = pytest.mark.slow
 
@@ -209,24 +210,15 @@ def test_highway_operations_stay_inside_their_memory(
     assert_close([y, *found], [expected, *torch.autograd.grad(expected, [z, x], dy)])
 
 
-@settings(max_examples=5)
-@given(
-    shape=st.tuples(st.integers(1, 3), st.just(LANES), st.integers(1, 5), st.integers(1, 5)),
-    affine_maps=st.sampled_from([2, 3]),
-    activation=st.just("tanh"),  # a relu's slope jumps where rounding decides on which side of 0 it is
-    threads=THREADS,
-)
-def test_convolutions_stay_inside_their_memory(
-    shape: tuple[int, int, int, int], affine_maps: int, activation: str, threads: int
-) -> None:
-    torch.manual_seed(0)
-    values = torch.randn(shape), torch.randn(affine_maps * LANES, LANES, 3, 3) / 12, torch.randn(affine_maps * LANES)
-    leaves, dy = [value.requires_grad_() for value in values], torch.randn(shape)
-    expected = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type]
-    wanted = torch.autograd.grad(expected, leaves, dy)
+@settings(max_examples=25, deadline=None)
+@given(case=cases([member for member in MEMBERS if member.taps < 8], channels=LANES + 2, side=5), threads=THREADS)
+def test_convolutions_stay_inside_their_memory(case: Case, threads: int) -> None:
+    values = inputs(case._replace(batch=min(case.batch, 2)))
+    expected = with_gradients(reference, case.member, [value.double() for value in values], None)
     with interpreted(threads):
-        y, _z = highway_conv(*leaves, activation, True)
-        found = torch.autograd.grad(y, leaves, dy)
-        inference, _z = highway_conv(*leaves, activation, False)
-    for a, b in zip([y, inference, *found], [expected, expected, *wanted], strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * max(1.0, float(b.detach().abs().max())))
+        found = with_gradients(fused, case.member, values, None)
+        inference, _z = conv_layer(*values, *case.member.options, False)
+    y, *gradients = errors(found, expected)
+    assert y < 1e-5
+    assert torch.equal(inference, found[0])
+    assert max(gradients) < (1e-5 if case.member.kind in ("linear", "highway_tanh") else 5e-2)

@@ -11,9 +11,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_loops import make_conv_backward, make_conv_forward, scratch_size
-from verydeep.kernels.conv._conv_op import conv_reference
-from verydeep.kernels.conv._winograd import FILTER
+from verydeep.kernels.conv._compare import count_differences
 from verydeep.kernels.dense import _stack_loops
 from verydeep.kernels.dense._classifier_loops import classifier, d_classifier
 from verydeep.kernels.dense._input_layer_loops import BLOCK, make_d_input_layer, make_input_layer
@@ -22,13 +20,14 @@ from verydeep.kernels.gate._gate_loops import make_gate_backward, make_gate_forw
 from verydeep.kernels.gate._gate_op import gate_reference
 from verydeep.kernels.ir import _elementwise, _fill, _product, _transpose
 from verydeep.kernels.ir._control import Variable, loop
-from verydeep.kernels.ir._elementwise import add, copy
+from verydeep.kernels.ir._elementwise import add, add_rows, copy
 from verydeep.kernels.ir._fill import zero_columns
 from verydeep.kernels.ir._interpreter import interpret, python_source
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._memory import Memory, MemoryAccessError
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._product import make_product
+from verydeep.kernels.ir._sums import add_rows_to
 from verydeep.kernels.ir._transpose import transpose
 from verydeep.kernels.ir._values import Int, IntPtr, Ptr
 from verydeep.kernels.ir._vector import Vec, load, store
@@ -246,42 +245,37 @@ def test_gates(rows: int, blocks: int, affine_maps: int, activation: str) -> Non
         assert_close(memory.read(name), expected.flatten())
 
 
-@settings(max_examples=12)
-@given(
-    images=st.integers(1, 2),
-    height=st.integers(1, 6),
-    width=st.integers(1, 6),
-    affine_maps=st.sampled_from([2, 3]),
-    activation=ACTIVATIONS,
-)
-def test_convolutions(images: int, height: int, width: int, affine_maps: int, activation: str) -> None:
-    channels, sizes = LANES, (images, LANES, height, width)
-    outs = affine_maps * channels
-    weight, bias = normal(outs, channels, 3, 3) / 12, normal(outs, seed=1)
-    x, dy = normal(images, height, width, channels, seed=2), normal(images, height, width, channels, seed=3)
-    by_in = weight.reshape(outs, channels, 9).transpose(1, 0, 2)
+@settings(max_examples=10)
+@given(rows=st.integers(1, 3), numbers=st.integers(1, 2 * LANES + 3), more=st.integers(0, 3))
+def test_rows_of_any_length(rows: int, numbers: int, more: int) -> None:
+    a, b, stride = normal(rows, numbers), normal(rows, numbers + more, seed=1), (numbers + more) * NUMBER
     memory = Memory()
-    x_at, u = memory.array("x", x), memory.array("u", (FILTER @ by_in.reshape(-1, 9).T).astype(np.float32))
-    z_at, y_at = memory.empty("z", images * height * width * outs), memory.empty("y", x.size)
-    scratch = memory.empty("scratch", scratch_size(images, channels, affine_maps, height, width))
-    forward = make_conv_forward(affine_maps, activation)
-    interpret(forward, memory, x_at, u, memory.array("bias", bias), z_at, y_at, scratch, *sizes)
-    u_back = memory.array("u, transposed", (FILTER @ weight.reshape(-1, 9).T).astype(np.float32))
-    sums = memory.array("du", np.zeros((36, channels * outs), np.float32)), memory.array("d_bias", np.zeros_like(bias))
-    addresses = memory.array("dy", dy), x_at, z_at, u_back, memory.empty("dx", x.size), *sums
-    again = memory.empty("scratch, backward", scratch_size(images, channels, affine_maps, height, width))
-    interpret(make_conv_backward(affine_maps, activation), memory, *addresses, again, *sizes)
+    addresses = memory.array("a", a), memory.array("b", b), memory.array("c", b)
+    interpret(add_rows, memory, rows, numbers, *addresses, numbers * NUMBER, stride, stride)
+    b[:, :numbers] += a
+    assert_close(memory.read("c").reshape(b.shape), b)
 
-    leaves = [torch.tensor(value, dtype=torch.float64) for value in (np.moveaxis(x, -1, 1), weight, bias)]
-    leaves = [leaf.requires_grad_() for leaf in leaves]
-    y = conv_reference(*leaves, activation)  # type: ignore[call-arg, arg-type]
-    dx, dw, db = torch.autograd.grad(y, leaves, torch.tensor(np.moveaxis(dy, -1, 1), dtype=torch.float64))
-    du = (FILTER.T @ memory.read("du").reshape(36, -1)).reshape(9, channels, outs).transpose(2, 1, 0)
-    results = (memory.read("y"), y.detach().movedim(1, -1)), (memory.read("dx"), dx.movedim(1, -1))
-    for found, expected in (*results, (memory.read("d_bias"), db), (du, dw.flatten(2))):
-        reference = expected.flatten().numpy()
-        error = np.linalg.norm(found.flatten() - reference) / np.linalg.norm(reference)
-        assert error < 1e-4  # Winograd's rounding
+
+def test_sums_over_rows() -> None:
+    matrix, totals = normal(5, 2 * LANES), normal(2 * LANES, seed=1)
+    memory = Memory()
+    at = memory.array("matrix", matrix), 2 * LANES * NUMBER
+    interpret(add_rows_to, memory, *at, 5, 2, memory.array("totals", totals))
+    assert_close(memory.read("totals"), totals + matrix.sum(0))
+
+
+@settings(max_examples=10)
+@given(sizes=st.lists(st.integers(1, 2 * LANES + 1), min_size=1, max_size=3), different=st.booleans())
+def test_differences_are_counted(sizes: list[int], different: bool) -> None:
+    memory, rows = Memory(), []
+    for n, size in enumerate(sizes):
+        a = normal(size, seed=n)
+        b = a.copy()
+        b[-1] += different
+        rows.append((memory.array(f"a{n}", a), memory.array(f"b{n}", b), size))
+    table = memory.array("table", np.array(rows, np.int64))
+    interpret(count_differences, memory, table, len(sizes), memory.empty("differences", 1))
+    assert memory.read("differences")[0] == different * len(sizes)
 
 
 def test_serving_a_table_of_jobs() -> None:

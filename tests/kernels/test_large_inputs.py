@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_op import conv_reference, highway_conv
+from verydeep.kernels.conv._conv_op import conv_layer, conv_reference
 from verydeep.kernels.gate._gate_op import gate_reference, highway_gate
 from verydeep.nn import HighwayStack
 
@@ -27,7 +27,11 @@ def stack_of(backend: Any) -> Callable[..., Tensor]:
 
 
 def fused_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
-    return highway_conv(x, weight, bias, activation, True)[0]  # type: ignore[no-any-return]
+    return conv_layer(x, weight, bias, 1, 1, f"highway_{activation}", 2, True)[0]  # type: ignore[no-any-return]
+
+
+def reference_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
+    return conv_reference(x, weight, bias, 1, 1, f"highway_{activation}", 2)
 
 
 def fused_gate(x: Tensor, z: Tensor, activation: str) -> Tensor:
@@ -62,7 +66,7 @@ def gate_inputs(gate_bias: float) -> Inputs:
 def cases(gate_bias: float, depth: int) -> dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor], Inputs]]:
     return {
         "stack": (stack_of("fused"), stack_of("reference"), stack_inputs(gate_bias, depth)),
-        "convolution": (fused_conv, conv_reference, conv_inputs(gate_bias)),
+        "convolution": (fused_conv, reference_conv, conv_inputs(gate_bias)),
         "gate": (fused_gate, reference_gate, gate_inputs(gate_bias)),
     }
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.errors import UserError, unknown
+from verydeep.kernels import Backend, check_backend
 from verydeep.models._network import Network, run_to_layers, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
-from verydeep.kernels import Backend, check_backend
 from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
 
 

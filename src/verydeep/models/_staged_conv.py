@@ -75,7 +75,7 @@ class StagedConvConfig:
         kind: The kind of layer after the first of each stage, highway or plain.
         depth: Number of hidden layers: all convolutions and highway layers; by default, four per stage and those that
             halve large images.
-        width: Number of feature maps of the first stage; the fused kernels take multiples of 16.
+        width: Number of feature maps of the first stage; the fused kernels suit multiples of 16 best.
         input_shape: `(channels, height, width)`.
         classes: Number of outputs.
         gate_bias: Initial bias of all transform gates; by default, one that suits the number of highway layers.

@@ -21,7 +21,8 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
         backend: "auto", "fused" (raises an error where the kernels cannot run) or "reference".
     """
     kind = activation_kind(activation)
-    if kind is None or kernels.has_hooks(conv, activation) or not kernels.can_run_plain_conv(backend, conv, x):
+    pieces = activation.pieces if isinstance(activation, Maxout) else 1
+    if kind is None or kernels.has_hooks(conv, activation) or not kernels.can_run_plain_conv(backend, conv, pieces, x):
         if kernels.prefers_channels_last(backend, x):
             x = x.contiguous(memory_format=torch.channels_last)  # the layers after this one keep it
         y: Tensor = activation(conv(x))
@@ -29,10 +30,10 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
     assert isinstance(conv, nn.Conv2d)
     assert conv.bias is not None
     assert not isinstance(conv.padding, str)
-    weight, bias, pieces = conv.weight, conv.bias, activation.pieces if isinstance(activation, Maxout) else 1
+    weight, bias = conv.weight, conv.bias
     keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
-    y = kernels.conv_layer(x, weight, bias, conv.padding[0], conv.stride[0], kind, pieces, keep)[0]
-    return y
+    fused: Tensor = kernels.conv_layer(x, weight, bias, conv.padding[0], conv.stride[0], kind, pieces, keep)[0]
+    return fused
 
 
 def activation_kind(activation: nn.Module | None) -> str | None:

@@ -53,7 +53,7 @@ class _Plan:
             else:
                 self.steps.append(layer)
             x = self.steps[-1](x)
-        self.snapshot = Snapshot(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
+        self.snapshot = Snapshot(_present(self.maps, "weight") + _present(self.maps, "bias"))
 
     def is_current(self, layers: list[nn.Module], x: Tensor) -> bool:
         """Whether the plan computes what the layers do now; the sizes of a convolution are taken as fixed."""
@@ -138,7 +138,7 @@ def _parameters(maps: Sequence[nn.Module], name: str) -> list[Tensor | None]:
 
 
 def _present(maps: Sequence[nn.Module], name: str) -> list[Tensor]:
-    return [parameter.detach() for parameter in _parameters(maps, name) if parameter is not None]
+    return [parameter for parameter in _parameters(maps, name) if parameter is not None]
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from verydeep.kernels.runtime._threads import Call, Job, run_together
 
 if TYPE_CHECKING:
     from verydeep.kernels.conv._epilogue import Epilogue
-    from verydeep.kernels.conv._shape import Shape
     from verydeep.kernels.runtime._compile import Function
 
 _NUMBER = 4  # bytes
@@ -95,9 +94,7 @@ class ConvCall:
         batch, channels, height, width = shape
         outs, _, taps, _ = weight.shape
         self.batch, self.epilogue = batch, options.epilogue
-        out_height, out_width = (_output_side(side, taps, options) for side in (height, width))
-        self.y_shape = batch, out_height, out_width, outs // options.affine_maps  # channels last
-        self.z_shape = batch, out_height, out_width, outs
+        _, out_height, out_width, _ = self.z_shape = z_shape(shape, weight.shape, options)
         if taps == options.stride == 1:  # pixels are independent of each other: every row is an image
             batch, height, out_height = batch * height, 1, 1
             self.batch = batch
@@ -197,6 +194,8 @@ class ConvCall:
         return [start + job * self.scratch_size * _NUMBER for job in range(jobs)]
 
 
-def _output_side(side: int, taps: int, options: ConvOptions) -> int:
-    """Rows or columns of the output."""
-    return (side + 2 * options.padding - taps) // options.stride + 1
+def z_shape(x: Sequence[int], weight: Sequence[int], options: ConvOptions) -> tuple[int, int, int, int]:
+    """The shape of z with its channels last, from those of x and the weight."""
+    batch, _, *sides = x
+    height, width = ((side + 2 * options.padding - weight[2]) // options.stride + 1 for side in sides)
+    return batch, height, width, weight[0]

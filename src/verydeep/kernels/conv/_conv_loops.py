@@ -13,21 +13,20 @@ each of their rows, whose terms are the numbers in that row.
 from functools import cache
 
 from verydeep.kernels.conv._epilogue import Epilogue, make_d_epilogue, make_epilogue
-from verydeep.kernels.conv._patches import PatchesKernels
-from verydeep.kernels.conv._shape import Gradients, Shape
-from verydeep.kernels.conv._tiles import TilesKernels
+from verydeep.kernels.conv._lowering import Gradients, Lowering
+from verydeep.kernels.conv._patches import Direct
+from verydeep.kernels.conv._shape import Shape
+from verydeep.kernels.conv._tiles import Winograd
 from verydeep.kernels.gate._gate_loops import map_parts
 from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
 
-Lowering = TilesKernels | PatchesKernels
-
 
 @cache
 def make_lowering(taps: int, stride: int, winograd: bool) -> Lowering:
     """The lowering of a convolution."""
-    return TilesKernels(taps) if winograd else PatchesKernels(taps, stride)
+    return Winograd(taps) if winograd else Direct(taps, stride)
 
 
 @cache
@@ -39,11 +38,11 @@ def make_conv_forward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
         x: Ptr, u: Ptr, z: Ptr, y: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int, keep: Int
     ) -> None:
         s = Shape.read(sizes, images, first, rows)
-        lowered = lowering.scratch(s, scratch)
-        lowering.multiply(lowered, x, u, scratch, sizes)
+        lowered = lowering.lay_out(s, scratch, sizes)
+        lowered.multiply(x, u)
         blocks = s.outs // epilogue.affine_maps
         with loop(images) as i:
-            lowering.collect(lowered, i)
+            lowered.collect(i)
             with loop(rows) as j:
                 pixel = (i * s.out_height + first + j) * s.out_width
                 z_parts = map_parts(lowered.z_pixels(i, j), blocks, epilogue.affine_maps, lowered.m_row)
@@ -80,9 +79,9 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
         with_dx: Int,
     ) -> None:
         s = Shape.read(sizes, images)
-        lowered = lowering.scratch(s, scratch)
+        lowered = lowering.lay_out(s, scratch, sizes)
         blocks = s.outs // epilogue.affine_maps
-        lowering.clear_z(lowered)
+        lowered.clear_z()
         with loop(images) as i:
             with loop(s.out_height) as j:
                 pixel = (i * s.out_height + j) * s.out_width
@@ -96,8 +95,7 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
                     values.append(Matrix(kept + pixel * blocks, blocks))
                 dz = map_parts(lowered.z_pixels(i, j), blocks, epilogue.affine_maps, lowered.m_row)
                 make_d_epilogue(epilogue)(s.out_width, blocks, *values, *d_carried, *dz)
-            lowering.d_collect(lowered, i)
-        gradients = Gradients(x, u, dx, du, first, with_dx)
-        lowering.d_multiply(lowered, gradients, scratch, sizes, add=epilogue.carries)
+            lowered.d_collect(i)
+        lowered.d_multiply(Gradients(x, u, dx, du, first, with_dx, add=epilogue.carries))
 
     return conv_backward

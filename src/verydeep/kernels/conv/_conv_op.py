@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions
+from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions, z_shape
 from verydeep.kernels.gate._gate_op import gate_reference, gradients
 
 
@@ -19,7 +19,7 @@ def conv_reference(
     if kind.startswith("highway"):
         return gate_reference(z, x, affine_maps, -3, kind.removeprefix("highway_"))
     if kind == "maxout":
-        return z.unflatten(1, (-1, affine_maps)).amax(2)
+        return torch.unflatten(z, 1, (-1, affine_maps)).amax(2)
     return torch.relu(z) if kind == "relu" else z
 
 
@@ -41,9 +41,8 @@ def conv_layer(
         keep: Whether there will be a backward pass; otherwise z is empty.
     """
     x, options = _channels_last(x), ConvOptions(padding, stride, kind, affine_maps)
-    call = ConvCall(x.shape, weight, options)
-    y, z = _outputs(x, call, options, keep)
-    call.forward(x, bias.contiguous(), y, z if z.numel() else None)
+    y, z = _outputs(x, weight, options, keep)
+    ConvCall(x.shape, weight, options).forward(x, bias.contiguous(), y, z if z.numel() else None)
     return y, z
 
 
@@ -72,9 +71,10 @@ def _channels_last(images: Tensor) -> Tensor:
     return images.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def _outputs(x: Tensor, call: ConvCall, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
-    y = x.new_empty(call.y_shape).movedim(-1, 1)
-    return y, x.new_empty(call.z_shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
+def _outputs(x: Tensor, weight: Tensor, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
+    *pixels, outs = shape = z_shape(x.shape, weight.shape, options)
+    y = x.new_empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
+    return y, x.new_empty(shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
 
 
 @conv_layer.register_fake
@@ -82,7 +82,7 @@ def _(
     x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
 ) -> tuple[Tensor, Tensor]:
     options = ConvOptions(padding, stride, kind, affine_maps)
-    return _outputs(x, ConvCall(x.shape, weight, options), options, keep)
+    return _outputs(x, weight, options, keep)
 
 
 @conv_layer_backward.register_fake
@@ -114,11 +114,12 @@ def _backward(ctx: Any, dy: Tensor | None, _dz: Tensor | None) -> tuple[Tensor |
         return (None,) * 8
     x, weight, bias, kept = ctx.saved_tensors
     if torch.is_grad_enabled():  # for second derivatives, which torch's operations have
-        function = partial(_reference, ctx.options)
-        dx, d_weight, d_bias = gradients(function, (x, weight, bias), dy)
+        dx: Tensor | None
+        dx, d_weight, d_bias = gradients(partial(_reference, ctx.options), (x, weight, bias), dy)
     else:
         with_dx: bool = ctx.needs_input_grad[0]
-        dx, d_weight, d_bias = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
+        grads = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
+        dx, d_weight, d_bias = grads
         dx = dx if with_dx else None
     return dx, d_weight, d_bias, *(None,) * 5
 

@@ -1,7 +1,7 @@
 """What follows the convolution of a layer: nothing, a rectifier, maxout, or the highway operation.
 
-z has one part for each affine map: one in a plain layer, one per piece of maxout, H, T and an independent C in a highway
-layer. Each formula works on a pixel of all parts, and gives as many feature maps as a part has.
+z has one part for each affine map: one in a plain layer, one per piece of maxout, and H, T and an independent C in a
+highway layer. Each formula works on a pixel of all parts, and gives as many feature maps as a part has.
 """
 
 from collections.abc import Sequence
@@ -66,24 +66,37 @@ def make_d_epilogue(epilogue: Epilogue) -> Kernel:
 def _formula(epilogue: Epilogue) -> Formula:
     if epilogue.carries:
         return gate_formula(epilogue.affine_maps, epilogue.activation)
-    return {"linear": lambda z: (z,), "relu": lambda z: (f.relu(z),), "maxout": lambda *z: (_largest(z),)}[
-        epilogue.kind
-    ]
+    formulas: dict[str, Formula] = {
+        "linear": lambda z: (z,),
+        "relu": lambda z: (f.relu(z),),
+        "maxout": lambda *z: (_largest(z),),
+    }
+    return formulas[epilogue.kind]
 
 
 def _d_formula(epilogue: Epilogue) -> Formula:
     if epilogue.carries:
         return d_gate_formula(epilogue.affine_maps, epilogue.activation)
-    return {"linear": lambda dy: (dy,), "relu": lambda dy, y: (f.d_relu(y, dy),), "maxout": _d_maxout}[epilogue.kind]
+    formulas: dict[str, Formula] = {
+        "linear": lambda dy: (dy,),
+        "relu": lambda dy, y: (f.d_relu(y, dy),),
+        "maxout": _d_maxout,
+    }
+    return formulas[epilogue.kind]
 
 
 def _largest(z: Sequence[Vec]) -> Vec:
     """The maximum; NaN if there is one."""
-    return reduce(lambda a, b: where(b == b, where(a < b, b, a), b), z)
+
+    def larger(a: Vec, b: Vec) -> Vec:
+        is_number = b == b  # noqa: PLR0124 - NaN is not equal to itself
+        return where(is_number, where(a < b, b, a), b)
+
+    return reduce(larger, z)
 
 
 def _d_maxout(dy: Vec, *z: Vec) -> Sequence[Vec]:
-    """dz as torch defines it: pieces that share the maximum share its gradient, too."""
+    """Dz as torch defines it: pieces that share the maximum share its gradient, too."""
     y = _largest(z)
     largest = [where(one == y, 1.0, 0.0) for one in z]
     share = dy / reduce(lambda a, b: a + b, largest)

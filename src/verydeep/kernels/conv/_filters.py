@@ -29,7 +29,7 @@ class Filters:
         self.outs, self.channels, self.taps = weight.shape[0], weight.shape[1], weight.shape[2]
         self.positions = 36 if winograd else self.taps
         self.terms = self.channels if winograd else self.channels * self.taps
-        self.out_row, self.term_row = int(padded(self.outs)), int(padded(self.terms))  # type: ignore[call-overload]
+        self.out_row, self.term_row = padded(self.outs), padded(self.terms)
 
     @property
     def forward_size(self) -> int:
@@ -62,16 +62,15 @@ class Filters:
             _write_padded(filters, weight.permute(2, 0, 3, 1).reshape(self.taps, self.outs, self.terms))
 
     def gradients(self, du: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradients of weight and bias from that of what `write_forward` writes."""
+        """The gradients of weight and bias, in new memory, from that of what `write_forward` writes."""
         d_filters = du[: -self.out_row].view(self.positions, self.terms, self.out_row)[..., : self.outs]
-        d_bias = du[-self.out_row :][: self.outs].clone()
         if self.winograd:
-            flat = d_filters.reshape(36, -1)
-            d_weight = torch.mm(_transform(self.taps).T, flat).view(self.taps**2, self.channels, self.outs)
-            d_weight = d_weight.permute(2, 1, 0)
-        else:
-            d_weight = d_filters.reshape(self.taps**2, self.channels, self.outs).permute(2, 1, 0)
-        return self._by_channel(d_weight).reshape(self.weight.shape), self._by_channel(d_bias)
+            d_filters = torch.mm(_transform(self.taps).T, d_filters.reshape(36, -1))
+        by_tap = d_filters.reshape(self.taps, self.taps, self.channels, self.outs)
+        d_weight = self._by_channel(by_tap.permute(3, 2, 0, 1))
+        d_bias = self._by_channel(du[-self.out_row :][: self.outs])
+        new = torch.contiguous_format
+        return d_weight.clone(memory_format=new), d_bias.clone(memory_format=new)
 
     def _by_map(self, outs: Tensor) -> Tensor:
         """Outputs in the order of kernels."""

@@ -1,8 +1,8 @@
 """A convolution as matrix products over pixels: every pixel of z with the patch of x that it depends on.
 
 With channels last, a row of a patch is a contiguous part of a row of the image, and the next pixel's patch starts a few
-numbers further. So the patches of a row of z are matrices whose rows overlap, one for each row of the patch, and nothing
-has to be copied but the border of zeros around the image. In a 1x1 convolution all pixels are one matrix.
+numbers further. So the patches of a row of z are matrices whose rows overlap, one for each row of the patch. Images are
+copied only because of the border of zeros around them. In a 1x1 convolution all pixels are one matrix.
 
 Scratch memory holds an image with its border (`plane`), the gradient of that (`d_plane`), the gradients of one row of
 patches (dv), and z (m).
@@ -11,8 +11,9 @@ patches (dv), and z (m).
 from functools import cache
 from typing import NamedTuple
 
+from verydeep.kernels.conv._lowering import Gradients, Lowered, Lowering
 from verydeep.kernels.conv._pixels import add_pixels, copy_pixels
-from verydeep.kernels.conv._shape import Gradients, Shape, Size, padded
+from verydeep.kernels.conv._shape import Shape, Size, padded
 from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._elementwise import add_rows, copy_rows
 from verydeep.kernels.ir._fill import zero_vectors
@@ -20,7 +21,7 @@ from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._product import make_product
 from verydeep.kernels.ir._sums import add_rows_to
-from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
+from verydeep.kernels.ir._values import Condition, Int, IntPtr, Matrix, Ptr
 
 
 class _Layout(NamedTuple):
@@ -46,92 +47,93 @@ def _lay_out(taps: int, stride: int, s: Shape) -> _Layout:
     return _Layout(plane_row, plane_rows, plane_size, s.channels * taps, plane_size, dv, m, end)
 
 
-class Patches:
-    """The scratch memory of one piece of work inside a kernel."""
+class Direct(Lowering):
+    """Products of patches, for receptive fields of `taps` by `taps`."""
 
-    def __init__(self, taps: int, stride: int, s: Shape, start: Ptr) -> None:
+    def __init__(self, taps: int, stride: int) -> None:
+        self.taps, self.stride = taps, stride
+
+    def scratch_size(self, s: Shape) -> int:
+        end = _lay_out(self.taps, self.stride, s).end
+        assert isinstance(end, int)
+        return end
+
+    def lay_out(self, s: Shape, scratch: Ptr, sizes: IntPtr) -> "Patches":
+        return Patches(self.taps, self.stride, s, scratch, sizes)
+
+
+class Patches(Lowered):
+    """The patches of a piece of work."""
+
+    def __init__(self, taps: int, stride: int, s: Shape, scratch: Ptr, sizes: IntPtr) -> None:
         at = self.at = _lay_out(taps, stride, s)
-        self.s, self.taps, self.stride = s, taps, stride
-        self.rows = s.images * s.rows * s.out_width
+        self.taps, self.stride, self.s, self.scratch, self.sizes = taps, stride, s, scratch, sizes
+        self.is_pixelwise = taps == stride == 1
+        self.pixels = s.images * s.rows * s.out_width
         self.m_row, self.dv_row = padded(s.outs), padded(at.terms)
         self.filters, self.d_filters = at.terms * self.m_row, s.outs * self.dv_row
-        self.plane, self.d_plane = Matrix(start, at.plane_row), Matrix(start + at.d_plane, at.plane_row)
-        self.dv, self.m = Matrix(start + at.dv, self.dv_row), Matrix(start + at.m, self.m_row)
-
-    def z_pixels(self, image: Int, row: Int) -> Ptr:
-        """A row of an image of z."""
-        return self.m.row((image * self.s.rows + row) * self.s.out_width)
+        self.plane, self.d_plane = Matrix(scratch, at.plane_row), Matrix(scratch + at.d_plane, at.plane_row)
+        self.dv, self.m = Matrix(scratch + at.dv, self.dv_row), Matrix(scratch + at.m, self.m_row)
 
     def patches(self, plane: Matrix, row: Int, tap: int) -> Matrix:
         """One row of each patch of a row of z."""
         return Matrix(plane.row(row * self.stride + tap), self.s.channels * self.stride)
 
-
-class PatchesKernels:
-    """How the pixels of z are computed from patches of x."""
-
-    def __init__(self, taps: int, stride: int) -> None:
-        self.taps, self.stride = taps, stride
-        self.is_pixelwise = taps == stride == 1
-
-    def scratch_size(self, s: Shape) -> int:
-        """The size of the scratch memory of a piece of work, in numbers."""
-        end = _lay_out(self.taps, self.stride, s).end
-        assert isinstance(end, int)
-        return end
-
-    def scratch(self, s: Shape, start: Ptr) -> Patches:
-        """The scratch memory inside a kernel."""
-        return Patches(self.taps, self.stride, s, start)
-
-    def multiply(self, p: Patches, x: Ptr, u: Ptr, scratch: Ptr, sizes: IntPtr) -> None:
-        """z, with the bias."""
-        s, product, vectors = p.s, make_product(), p.m_row // LANES
-        copy_rows(p.rows, p.m_row, Matrix(u + p.filters * self.taps, 0), p.m)
+    def multiply(self, x: Ptr, u: Ptr) -> None:
+        s, product, vectors = self.s, make_product(), self.m_row // LANES
+        copy_rows(self.pixels, self.m_row, Matrix(u + self.filters * self.taps, 0), self.m)
         if self.is_pixelwise:
             pixels = Matrix(x + s.first * s.width * s.channels, s.channels)
-            product(pixels, Matrix(u, p.m_row), p.m, p.rows, s.channels, vectors, 1)
+            product(pixels, Matrix(u, self.m_row), self.m, self.pixels, s.channels, vectors, 1)
             return
         with loop(s.images) as i:
-            _make_border(self.taps, self.stride)(x, scratch, sizes, s.images, s.first, s.rows, i)
+            self._surround(x, i)
             with loop(s.rows) as j:
-                z_row = Matrix(p.z_pixels(i, j), p.m_row)
+                z_row = Matrix(self.z_pixels(i, j), self.m_row)
                 for tap in range(self.taps):
-                    weights = Matrix(u + p.filters * tap, p.m_row)
-                    product(p.patches(p.plane, j, tap), weights, z_row, s.out_width, p.at.terms, vectors, 1)
+                    patches, weights = self.patches(self.plane, j, tap), Matrix(u + self.filters * tap, self.m_row)
+                    product(patches, weights, z_row, s.out_width, self.at.terms, vectors, 1)
 
-    def collect(self, p: Patches, image: Int) -> None:
-        """z is the product itself."""
+    def _surround(self, x: Ptr, image: Int) -> None:
+        """Put one image with its border into scratch memory."""
+        s = self.s
+        _make_border(self.taps, self.stride)(x, self.scratch, self.sizes, s.images, s.first, s.rows, image)
 
-    def clear_z(self, p: Patches) -> None:
-        """Zeros where the gradients of z will be written, because of the padding of their rows."""
-        with when(p.s.outs != p.m_row):
-            zero_vectors(p.m.ptr, p.rows * p.m_row // LANES)
+    def collect(self, image: Int) -> None:
+        pass  # the products are z
 
-    def d_collect(self, p: Patches, image: Int) -> None:
-        """The derivative of `collect`."""
+    def z_pixels(self, image: Int, row: Int) -> Ptr:
+        return self.m.row((image * self.s.rows + row) * self.s.out_width)
 
-    def d_multiply(self, p: Patches, d: Gradients, scratch: Ptr, sizes: IntPtr, add: bool) -> None:
-        """The derivative of `multiply`: du and dx from dz."""
-        s, transposed, vectors = p.s, make_product(transposed=True), p.m_row // LANES
+    def clear_z(self) -> None:
+        is_padded = self.s.outs != self.m_row
+        assert isinstance(is_padded, Condition)
+        with when(is_padded):
+            zero_vectors(self.m.ptr, self.pixels * self.m_row // LANES)
+
+    def d_collect(self, image: Int) -> None:
+        pass
+
+    def d_multiply(self, d: Gradients) -> None:
+        s, product, transposed, vectors = self.s, make_product(), make_product(transposed=True), self.m_row // LANES
         with when(d.first != 0):
-            zero_vectors(d.du, (p.filters * self.taps + p.m_row) // LANES)
-        add_rows_to(p.m, p.rows, vectors, d.du + p.filters * self.taps)
+            zero_vectors(d.du, (self.filters * self.taps + self.m_row) // LANES)
+        add_rows_to(self.m, self.pixels, vectors, d.du + self.filters * self.taps)
         if self.is_pixelwise:
-            transposed(Matrix(d.x, s.channels), p.m, Matrix(d.du, p.m_row), s.channels, p.rows, vectors, 1)
+            transposed(Matrix(d.x, s.channels), self.m, Matrix(d.du, self.m_row), s.channels, self.pixels, vectors, 1)
             with when(d.with_dx != 0):
-                make_product()(p.m, Matrix(d.u, p.dv_row), p.dv, p.rows, s.outs, p.dv_row // LANES, 0)
-                (add_pixels if add else copy_pixels)(p.rows, s.channels, p.dv, Matrix(d.dx, s.channels))
+                product(self.m, Matrix(d.u, self.dv_row), self.dv, self.pixels, s.outs, self.dv_row // LANES, 0)
+                (add_pixels if d.add else copy_pixels)(self.pixels, s.channels, self.dv, Matrix(d.dx, s.channels))
             return
         with loop(s.images) as i:
-            _make_border(self.taps, self.stride)(d.x, scratch, sizes, s.images, s.first, s.rows, i)
+            self._surround(d.x, i)
             with loop(s.rows) as j:
-                dz_row = Matrix(p.z_pixels(i, j), p.m_row)
+                dz_row = Matrix(self.z_pixels(i, j), self.m_row)
                 for tap in range(self.taps):
-                    d_weights = Matrix(d.du + p.filters * tap, p.m_row)
-                    transposed(p.patches(p.plane, j, tap), dz_row, d_weights, p.at.terms, s.out_width, vectors, 1)
+                    patches, d_weights = self.patches(self.plane, j, tap), Matrix(d.du + self.filters * tap, self.m_row)
+                    transposed(patches, dz_row, d_weights, self.at.terms, s.out_width, vectors, 1)
         with when(d.with_dx != 0):
-            _make_d_patches(self.taps, self.stride, add)(d.u, d.dx, scratch, sizes, s.images)
+            _make_d_patches(self.taps, self.stride, d.add)(d.u, d.dx, self.scratch, self.sizes, s.images)
 
 
 @cache
@@ -141,7 +143,7 @@ def _make_border(taps: int, stride: int) -> Kernel:
     @kernel
     def border(x: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int, image: Int) -> None:
         s = Shape.read(sizes, images, first, rows)
-        p = Patches(taps, stride, s, scratch)
+        p = Patches(taps, stride, s, scratch, sizes)
         zero_vectors(p.plane.ptr, p.at.plane_size // LANES)
         with loop(p.at.plane_rows) as j:
             row = first * stride + j - s.padding
@@ -155,13 +157,13 @@ def _make_border(taps: int, stride: int) -> Kernel:
 
 @cache
 def _make_d_patches(taps: int, stride: int, add: bool) -> Kernel:
-    """dx from dz."""
+    """Dx from dz."""
     product = make_product()
 
     @kernel
     def d_patches(u: Ptr, dx: Ptr, scratch: Ptr, sizes: IntPtr, images: Int) -> None:
         s = Shape.read(sizes, images)
-        p = Patches(taps, stride, s, scratch)
+        p = Patches(taps, stride, s, scratch, sizes)
         with loop(images) as i:
             zero_vectors(p.d_plane.ptr, p.at.plane_size // LANES)
             with loop(s.out_height) as j:

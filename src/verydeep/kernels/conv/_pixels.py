@@ -9,7 +9,7 @@ from verydeep.kernels.ir._values import Int, Matrix
 
 
 def _make_pixels(name: str, apply: Callable[[Int | int, Int, Matrix, Matrix], None]) -> Kernel:
-    """`name(width, channels, source, target)`: one pixel per row of each matrix; a row without gaps is handled whole."""
+    """`name(width, channels, source, target)`: one pixel per row of each matrix; a row without gaps is one."""
 
     @kernel(name=name)
     def pixels(width: Int, channels: Int, source: Matrix, target: Matrix) -> None:

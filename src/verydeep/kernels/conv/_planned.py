@@ -24,7 +24,8 @@ class PlannedConv:
         self._call.filters.write_forward(bias, self._u)
         self._pieces = self._call.forward_pieces()
         self._sizes = torch.tensor(self._call.shared)
-        self.y = torch.empty(self._call.y_shape).movedim(-1, 1)
+        *pixels, outs = self._call.z_shape
+        self.y = torch.empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
         self._jobs: list[Job] = []
         self._addresses = 0, 0  # of x and scratch memory in these jobs
 

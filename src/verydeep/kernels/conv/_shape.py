@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from verydeep.kernels.ir._processor import LANES
-from verydeep.kernels.ir._values import Int, IntPtr, Ptr
+from verydeep.kernels.ir._values import Int, IntPtr
 
 Size = Int | int  # known when a kernel runs, or already to Python
 
@@ -40,33 +40,15 @@ class Shape(NamedTuple):
     @classmethod
     def read(cls, sizes: IntPtr, images: Size, first: Size = 0, rows: Size | None = None) -> Shape:
         """The shape in a kernel; `sizes` are the sizes that all pieces share."""
-        shared = [sizes[n] for n in range(SIZES)]
-        return cls(*shared, images, first, shared[5] if rows is None else rows)
+        channels, outs, height, width, padding, out_height, out_width = (sizes[n] for n in range(7))
+        shared = channels, outs, height, width, padding, out_height, out_width
+        return cls(*shared, images, first, out_height if rows is None else rows)
 
 
-SIZES = Shape._fields.index("images")  # numbers that all pieces share
-
-
-class Gradients(NamedTuple):
-    """What the backward pass through the products of a piece of work reads and writes.
-
-    Attributes:
-        x: The images.
-        u: The filters, `(position, out, term)`.
-        dx: The gradient of x, written where `with_dx` is not 0.
-        du: The gradients of filters and bias; they are accumulated unless `first` is not 0.
-        first: Whether this is the first piece that is added to du.
-        with_dx: Whether the gradient of x is needed.
-    """
-
-    x: Ptr
-    u: Ptr
-    dx: Ptr
-    du: Ptr
-    first: Int
-    with_dx: Int
-
-
+@overload
+def padded(numbers: int) -> int: ...
+@overload
+def padded(numbers: Size) -> Size: ...
 def padded(numbers: Size) -> Size:
     """Rounded up to whole registers."""
     return (numbers + (LANES - 1)) // LANES * LANES

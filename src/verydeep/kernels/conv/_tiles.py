@@ -1,14 +1,15 @@
 """A convolution as 36 matrix products over tiles: the images of a piece of work as Winograd's tiles, and back.
 
-Scratch memory holds an image with its border of zeros (`plane`), an image of z (`z_plane`), rows between two transforms,
+Scratch memory holds an image with its border of zeros (`plane`), an image of z (`z_plane`), rows between transforms,
 and the tiles of all images: v of x, m of z. Channels are padded to whole registers.
 """
 
 from functools import cache
 from typing import NamedTuple
 
+from verydeep.kernels.conv._lowering import Gradients, Lowered, Lowering
 from verydeep.kernels.conv._pixels import add_pixels, copy_pixels
-from verydeep.kernels.conv._shape import Gradients, Shape, Size, padded
+from verydeep.kernels.conv._shape import Shape, Size, padded
 from verydeep.kernels.conv._winograd import BIAS, POSITIONS, SIDE, make_transforms, outputs_per_tile
 from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._elementwise import copy_rows
@@ -55,18 +56,34 @@ def _lay_out(s: Shape, step: int) -> _Layout:
     return _Layout(*sizes, z_plane, between, v, m, m + m_position * POSITIONS)
 
 
-class Tiles:
-    """The scratch memory of one piece of work inside a kernel."""
+class Winograd(Lowering):
+    """Winograd's tiles, for receptive fields of `taps` by `taps` and stride 1."""
 
-    def __init__(self, taps: int, s: Shape, start: Ptr) -> None:
-        at = self.at = _lay_out(s, outputs_per_tile(taps))
-        self.s, self.step = s, outputs_per_tile(taps)
-        self.rows = s.images * at.tall * at.across
+    def __init__(self, taps: int) -> None:
+        self.taps = taps
+
+    def scratch_size(self, s: Shape) -> int:
+        end = _lay_out(s, outputs_per_tile(self.taps)).end
+        assert isinstance(end, int)
+        return end
+
+    def lay_out(self, s: Shape, scratch: Ptr, sizes: IntPtr) -> "Tiles":
+        return Tiles(self.taps, s, scratch, sizes)
+
+
+class Tiles(Lowered):
+    """The tiles of a piece of work."""
+
+    def __init__(self, taps: int, s: Shape, scratch: Ptr, sizes: IntPtr) -> None:
+        self.step = outputs_per_tile(taps)
+        at = self.at = _lay_out(s, self.step)
+        self.taps, self.s, self.scratch, self.sizes = taps, s, scratch, sizes
+        self.tiles = s.images * at.tall * at.across
         self.v_row, self.m_row, self.filters = at.pixel, at.z_pixel, s.channels * at.z_pixel
-        self.plane = Matrix(start, at.plane_row)
-        self.z_plane = Matrix(start + at.z_plane, at.z_plane_row)
-        self.between = start + at.between
-        self.v, self.m = Matrix(start + at.v, at.v_position), Matrix(start + at.m, at.m_position)
+        self.plane = Matrix(scratch, at.plane_row)
+        self.z_plane = Matrix(scratch + at.z_plane, at.z_plane_row)
+        self.between = scratch + at.between
+        self.v, self.m = Matrix(scratch + at.v, at.v_position), Matrix(scratch + at.m, at.m_position)
 
     def v_rows(self, n: int) -> Matrix:
         """Position n of the tiles of x, or of their gradients."""
@@ -76,10 +93,6 @@ class Tiles:
         """Position n of the tiles of z, or of their gradients."""
         return Matrix(self.m.row(n), self.m_row)
 
-    def z_pixels(self, _image: Int, row: Int) -> Ptr:
-        """A row of the image of z that is in scratch memory."""
-        return self.z_plane.row(row)
-
     def v_of(self, image: Int, row: Int) -> Matrix:
         """The tiles of x from one row of tiles on."""
         return self.v.submatrix(column=(image * self.at.tall + row) * self.at.across * self.v_row)
@@ -88,64 +101,50 @@ class Tiles:
         """The tiles of z from one row of tiles on."""
         return self.m.submatrix(column=(image * self.at.tall + row) * self.at.across * self.m_row)
 
-
-class TilesKernels:
-    """How images become tiles and tiles images, for receptive fields of `taps` by `taps` and stride 1."""
-
-    def __init__(self, taps: int) -> None:
-        self.taps = taps
-
-    def scratch_size(self, s: Shape) -> int:
-        """The size of the scratch memory of a piece of work, in numbers."""
-        end = _lay_out(s, outputs_per_tile(self.taps)).end
-        assert isinstance(end, int)
-        return end
-
-    def scratch(self, s: Shape, start: Ptr) -> Tiles:
-        """The scratch memory inside a kernel."""
-        return Tiles(self.taps, s, start)
-
-    def multiply(self, t: Tiles, x: Ptr, u: Ptr, scratch: Ptr, sizes: IntPtr) -> None:
-        """The tiles of z, with the bias."""
-        s, product = t.s, make_product()
-        _make_expand(self.taps)(x, scratch, sizes, s.images, s.first, s.rows)
-        copy_rows(t.rows, t.m_row, Matrix(u + t.filters * POSITIONS, 0), t.m_rows(BIAS))
+    def multiply(self, x: Ptr, u: Ptr) -> None:
+        product, vectors = make_product(), self.m_row // LANES
+        self._expand(x)
+        copy_rows(self.tiles, self.m_row, Matrix(u + self.filters * POSITIONS, 0), self.m_rows(BIAS))
         for n in range(POSITIONS):
-            weights = Matrix(u + t.filters * n, t.m_row)
-            product(t.v_rows(n), weights, t.m_rows(n), t.rows, s.channels, t.m_row // LANES, int(n == BIAS))
+            weights = Matrix(u + self.filters * n, self.m_row)
+            product(self.v_rows(n), weights, self.m_rows(n), self.tiles, self.s.channels, vectors, int(n == BIAS))
 
-    def collect(self, t: Tiles, image: Int) -> None:
-        """An image of z from its tiles."""
-        with loop(t.at.tall) as j:
-            rows = t.z_plane.submatrix(j * t.step)
-            make_transforms(self.taps).output(t.m_of(image, j), t.between, t.m_row, t.at.across, rows)
+    def _expand(self, x: Ptr) -> None:
+        _make_expand(self.taps)(x, self.scratch, self.sizes, self.s.images, self.s.first, self.s.rows)
 
-    def clear_z(self, t: Tiles) -> None:
-        """Zeros where the gradients of images of z will be written, also outside of the images."""
-        zero_vectors(t.z_plane.ptr, t.at.z_plane_row * t.at.tall * t.step // LANES)
+    def collect(self, image: Int) -> None:
+        transform = make_transforms(self.taps).output
+        with loop(self.at.tall) as j:
+            rows = self.z_plane.submatrix(j * self.step)
+            transform(self.m_of(image, j), self.between, self.m_row, self.at.across, rows)
 
-    def d_collect(self, t: Tiles, image: Int) -> None:
-        """The derivative of `collect`: tiles from an image of dz."""
-        with loop(t.at.tall) as j:
-            rows = t.z_plane.submatrix(j * t.step)
-            make_transforms(self.taps).d_output(rows, t.between, t.m_row, t.at.across, t.m_of(image, j))
+    def z_pixels(self, image: Int, row: Int) -> Ptr:
+        return self.z_plane.row(row)
 
-    def d_multiply(self, t: Tiles, d: Gradients, scratch: Ptr, sizes: IntPtr, add: bool) -> None:
-        """The derivative of `multiply`: du and dx from the gradients of the tiles of z."""
-        s, product, transposed, vectors = t.s, make_product(), make_product(transposed=True), t.m_row // LANES
-        d_bias = d.du + t.filters * POSITIONS
+    def clear_z(self) -> None:
+        zero_vectors(self.z_plane.ptr, self.at.z_plane_row * self.at.tall * self.step // LANES)
+
+    def d_collect(self, image: Int) -> None:
+        transform = make_transforms(self.taps).d_output
+        with loop(self.at.tall) as j:
+            rows = self.z_plane.submatrix(j * self.step)
+            transform(rows, self.between, self.m_row, self.at.across, self.m_of(image, j))
+
+    def d_multiply(self, d: Gradients) -> None:
+        s, vectors, product, transposed = self.s, self.m_row // LANES, make_product(), make_product(transposed=True)
+        d_bias = d.du + self.filters * POSITIONS
         with when(d.first != 0):
             zero_vectors(d_bias, vectors)
-        add_rows_to(t.m_rows(BIAS), t.rows, vectors, d_bias)
-        _make_expand(self.taps)(d.x, scratch, sizes, s.images, s.first, s.rows)
+        add_rows_to(self.m_rows(BIAS), self.tiles, vectors, d_bias)
+        self._expand(d.x)
         for n in range(POSITIONS):
-            v, m = t.v_rows(n), t.m_rows(n)
-            transposed(v, m, Matrix(d.du + t.filters * n, t.m_row), s.channels, t.rows, vectors, 1 - d.first)
+            v, m, d_weights = self.v_rows(n), self.m_rows(n), Matrix(d.du + self.filters * n, self.m_row)
+            transposed(v, m, d_weights, s.channels, self.tiles, vectors, 1 - d.first)
             with when(d.with_dx != 0):
-                weights = Matrix(d.u + s.outs * t.v_row * n, t.v_row)
-                product(m, weights, v, t.rows, s.outs, t.v_row // LANES, 0)
+                weights = Matrix(d.u + s.outs * self.v_row * n, self.v_row)
+                product(m, weights, v, self.tiles, s.outs, self.v_row // LANES, 0)
         with when(d.with_dx != 0):
-            _make_d_expand(self.taps, add)(d.dx, scratch, sizes, s.images)
+            _make_d_expand(self.taps, d.add)(d.dx, self.scratch, self.sizes, s.images)
 
 
 @cache
@@ -153,7 +152,7 @@ def _make_expand(taps: int) -> Kernel:
     @kernel
     def tiles_of_images(x: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int) -> None:
         s = Shape.read(sizes, images, first, rows)
-        t = Tiles(taps, s, scratch)
+        t = Tiles(taps, s, scratch, sizes)
         zero_vectors(t.plane.ptr, t.at.plane_row * t.at.plane_rows // LANES)
         with loop(images) as i:
             with loop(t.at.plane_rows) as j:
@@ -173,7 +172,7 @@ def _make_d_expand(taps: int, add: bool) -> Kernel:
     @kernel
     def d_tiles_of_images(dx: Ptr, scratch: Ptr, sizes: IntPtr, images: Int) -> None:
         s = Shape.read(sizes, images)
-        t = Tiles(taps, s, scratch)
+        t = Tiles(taps, s, scratch, sizes)
         with loop(images) as i:
             zero_vectors(t.plane.ptr, t.at.plane_row * (SIDE - t.step) // LANES)
             with loop(t.at.tall) as j:

@@ -1,5 +1,6 @@
 """Whether parameters still have the values that they had when something was computed from them."""
 
+import ctypes
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ class Snapshot:
         self._copies = [alias.clone() for alias in self._aliases]  # in the same memory format
         self._addresses = [tensor.data_ptr() for tensor in tensors]
         rows = [(a.data_ptr(), b.data_ptr(), a.numel()) for a, b in zip(self._aliases, self._copies, strict=True)]
-        self._table, self._differences = torch.tensor(rows, dtype=torch.int64), torch.zeros(64)
+        self._table, self._differences = torch.tensor(rows, dtype=torch.int64), ctypes.c_float()
 
     def is_current(self, tensors: Sequence[Tensor | None]) -> bool:
         """Whether these are the same tensors, with the same values."""
@@ -40,5 +41,5 @@ class Snapshot:
             return False
         if [tensor.data_ptr() for tensor in self._tensors] != self._addresses:
             return False
-        _kernel()(self._table.data_ptr(), len(self._tensors), self._differences.data_ptr())
-        return not self._differences.any()
+        _kernel()(self._table.data_ptr(), len(self._tensors), ctypes.addressof(self._differences))
+        return self._differences.value == 0

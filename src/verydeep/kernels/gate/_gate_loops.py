@@ -55,7 +55,7 @@ def make_gate_backward(affine_maps: int, activation: str) -> Kernel:
     return gate_backward
 
 
-def map_parts(z: Ptr, blocks: Int, affine_maps: int, row_stride: Int | None = None) -> list[Matrix]:
+def map_parts(z: Ptr, blocks: Int | int, affine_maps: int, row_stride: Int | int | None = None) -> list[Matrix]:
     """The parts of z that belong to each affine map; rows have no gaps unless their distance is given."""
     stride = blocks * affine_maps if row_stride is None else row_stride
     return [Matrix(z + blocks * i, stride) for i in range(affine_maps)]

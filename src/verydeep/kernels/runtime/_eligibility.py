@@ -43,23 +43,26 @@ def can_run_conv(kernel_size: int, x: Tensor, x_hat: Tensor) -> bool:
     return kernel_size in (1, 3, 5) and x_hat is x and x.dim() == 4
 
 
-def can_run_plain_conv(backend: Backend, conv: nn.Module, x: Tensor) -> bool:
+def can_run_plain_conv(backend: Backend, conv: nn.Module, pieces: int, x: Tensor) -> bool:
     """Whether a plain convolution and the rectifier or maxout after it run in kernels together.
 
-    With "auto" the output must be large enough, and the kernels faster than torch's convolution: with stride 1, and
-    either a receptive field of 1x1, 3x3 or 5x5, or few channels of x and many outputs.
+    With "auto" the output must be large enough, and the kernels faster than torch's operations: with stride 1, and
+    either a receptive field of 1x1, 3x3 or 5x5, or few channels of x and many outputs or several pieces of maxout.
     """
     if backend == "reference" or type(conv) is not nn.Conv2d or conv.bias is None or x.dim() != 4:
         return False
     side = conv.kernel_size[0]
     if not _is_square(conv) or x.shape[1] != conv.in_channels or (side == 1 and conv.padding != (0, 0)):
         return False
+    if conv.out_channels % pieces or min(x.shape[2:]) + 2 * int(conv.padding[0]) < side:
+        return False
     if not _can_run(backend, (torch.relu,), x, conv.weight, conv.bias):
         return False
     if backend == "fused":
         return True
     few = conv.in_channels < FEWEST_CHANNELS
-    pays_off = conv.out_channels >= _LEAST_OUTPUTS if few else side in (1, 3, 5)
+    many = conv.out_channels >= _LEAST_OUTPUTS or pieces > 1
+    pays_off = many if few else side in (1, 3, 5)
     size = len(x) * conv.out_channels * x.shape[2] * x.shape[3]
     return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
 
