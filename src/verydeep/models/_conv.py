@@ -120,13 +120,18 @@ class ConvNet(Network):
 
     def _steps(self, closed: Collection[int]) -> list[Callable[[Tensor], Tensor]]:
         """The layers in order; a convolution and its activation are one step."""
-        layers, numbers = iter(self.layers), count()
+        numbers = count()
         steps: list[Callable[[Tensor], Tensor]] = []
-        for layer in layers:
+        activation: nn.Module | None = None  # of the convolution before
+        for layer, following in pairwise([*self.layers, None]):
+            assert layer is not None
+            if layer is activation:
+                continue
             if isinstance(layer, HighwayConv2d):
                 steps.append(partial(layer, closed=next(numbers) in closed))
-            elif isinstance(layer, nn.Conv2d):
-                steps.append(partial(run_conv, layer, next(layers), backend=self.backend))
+            elif isinstance(layer, nn.Conv2d) and isinstance(following, nn.ReLU | Maxout):
+                steps.append(partial(run_conv, layer, following, backend=self.backend))
+                activation = following
             else:
                 steps.append(layer)
         return steps
