@@ -269,6 +269,7 @@ def measure(model: GPT2LMHeadModel, valid: list[Tensor], test: list[Tensor]) -> 
 def draw(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     numbers = np.arange(1, len(result["layers"]) + 1)
@@ -285,6 +286,10 @@ def draw(result: dict[str, Any], path: Path) -> None:
     right.set_yticks(range(len(names) + 1), [*names[::-1], "random"])
     right.axvline(result["whole"]["perplexity"], color="gray", linewidth=1)
     right.set(xlabel="perplexity without half of the layers", xscale="log")
+    for axis in (left.yaxis, right.xaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 

@@ -1,8 +1,8 @@
 """The cost of closing each block of a residual network in turn: `python benchmarks/residual_lesions.py`.
 
-Measures the processor time of the lesions of a GPT-2 of 12 layers and of a residual network of 27 blocks against as many
-full passes over the same data, and counts how often samples pass a block in both. The two are interleaved, so that other
-load on the machine affects both. The networks are untrained, which takes the same time.
+Measures the processor time of the lesions of a GPT-2 of 12 layers and of a residual network of 27 blocks against as
+many full passes over the same data, and counts how often samples pass a block in both. The two are interleaved, so that
+other load on the machine affects both. The networks are untrained, which takes the same time.
 """
 
 import json
