@@ -19,6 +19,13 @@ def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
 
 
+@pytest.mark.slow
+def test_the_examples_about_residual_networks_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "residual.md").read_text()
+    examples = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
+    subprocess.run([sys.executable, "-c", examples], check=True, cwd=tmp_path)
+
+
 def test_the_guide_names_files_that_are_written_and_options_that_exist() -> None:
     from verydeep.analysis._saving import _FILES
     from verydeep.cli.commands._analyze import AnalyzeOptions

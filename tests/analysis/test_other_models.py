@@ -50,24 +50,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def tokenizer() -> Any:
     words = Tokenizer(models.WordLevel(unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()  # type: ignore[assignment]
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
     words.train_from_iterator([TEXT], trainers.WordLevelTrainer(special_tokens=SPECIAL))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=words, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]", model_max_length=32
-    )
+    make: Any = PreTrainedTokenizerFast
+    return make(tokenizer_object=words, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]", model_max_length=32)
 
 
 def checkpoint(path: Path, masked: bool = False) -> Path:
     torch.manual_seed(0)
-    words, model = tokenizer(), None
-    if masked:
-        sizes: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
-        config = BertConfig(**sizes, num_hidden_layers=3, vocab_size=len(words), max_position_embeddings=32)
-        model = BertForMaskedLM(config)
-    else:
-        config = GPT2Config(n_layer=3, n_embd=16, n_head=2, vocab_size=len(words), n_positions=32,
-                            bos_token_id=0, eos_token_id=0)  # fmt: skip
-        model = GPT2LMHeadModel(config)
+    words = tokenizer()
+    sizes: dict[str, Any] = {"vocab_size": len(words), "max_position_embeddings": 32, "num_hidden_layers": 3}
+    sizes |= {"hidden_size": 16, "num_attention_heads": 2, "bos_token_id": 0, "eos_token_id": 0}
+    model: Any = BertForMaskedLM(BertConfig(**sizes)) if masked else GPT2LMHeadModel(GPT2Config(**sizes))
     model.save_pretrained(path)
     words.save_pretrained(path)
     return path

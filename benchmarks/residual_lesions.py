@@ -1,0 +1,85 @@
+"""The cost of closing each block of a residual network in turn: `python benchmarks/residual_lesions.py`.
+
+Measures the processor time of the lesions of a GPT-2 of 12 layers and of a residual network of 27 blocks against as
+many full passes over the same data, and counts how often samples pass a block in both. The two are interleaved, so that
+other load on the machine affects both. The networks are untrained, which takes the same time.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from _result import write_result
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from verydeep.analysis import evaluate_model, lesion_study
+from verydeep.cpu import cpu_settings
+from verydeep.models import create_model
+from verydeep.objectives import CausalLanguageModel, Classification, Objective
+
+OUT = Path(__file__).parents[1] / "results" / "residual_lesions.json"
+ROUNDS = 3
+
+
+def gpt2() -> tuple[nn.Module, str, list[Any], Objective]:
+    config = GPT2Config(
+        n_layer=12, n_embd=128, n_head=4, n_positions=128, vocab_size=1000, bos_token_id=0, eos_token_id=0
+    )
+    tokens = [torch.randint(0, 1000, (8, 128)) for _ in range(2 * ROUNDS)]
+    return GPT2LMHeadModel(config), "mlp", tokens, CausalLanguageModel()
+
+
+def resnet() -> tuple[nn.Module, str, list[Any], Objective]:
+    model = create_model("resnet-110", blocks=9)
+    images = [(torch.randn(32, 3, 32, 32), torch.arange(32) % 10) for _ in range(2 * ROUNDS)]
+    return model, "block", images, Classification()
+
+
+def measure(model: nn.Module, inner: str, batches: list[Any], objective: Objective) -> dict[str, Any]:
+    passed: list[int] = []  # samples that pass a block; copies of the model share the list
+
+    def count(module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        passed.append(len(args[0]))
+
+    for name, module in model.eval().named_modules():
+        if name.endswith(f".{inner}"):
+            module.register_forward_pre_hook(count)
+    seconds, calls, layers = {"full passes": 0.0, "lesions": 0.0}, {"full passes": 0, "lesions": 0}, 0
+    lesion_study(model, batches[:1], objective=objective)  # warms up
+    for start in range(0, len(batches), 2):
+        part = batches[start : start + 2]
+        for name in seconds:
+            passed.clear()
+            began = time.process_time()
+            if name == "lesions":
+                layers = len(lesion_study(model, part, objective=objective).layers)
+            else:
+                evaluate_model(model, part, objective=objective)
+            seconds[name] += time.process_time() - began
+            calls[name] += sum(passed)
+    return {
+        "blocks": layers,
+        "block_calls_ratio": round(calls["lesions"] / (layers * calls["full passes"]), 4),
+        "processor_time_ratio": round(seconds["lesions"] / (layers * seconds["full passes"]), 4),
+        "lesion_processor_seconds": round(seconds["lesions"], 3),
+        "one_pass_processor_seconds": round(seconds["full passes"], 3),
+    }
+
+
+@cpu_settings(threads=1)
+def main() -> None:
+    torch.manual_seed(0)
+    result: dict[str, Any] = {
+        "what": "lesions of every block, relative to one full pass per block",
+        "gpt2": measure(*gpt2()),
+        "resnet": measure(*resnet()),
+    }
+    write_result(OUT, result)
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
