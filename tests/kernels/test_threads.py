@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from verydeep import kernels
 from verydeep.cpu import cpu_settings
 from verydeep.kernels.runtime import _contention, _pool, _threads
 from verydeep.kernels.runtime._contention import Contention
@@ -110,30 +111,28 @@ def test_a_pool_works_after_an_interrupt(
     def interrupt(*_: int) -> None:
         raise KeyboardInterrupt
 
-    kernels = _pool.pool_kernels()
+    compiled = _pool.pool_kernels()
     with cpu_settings(2):
         expected, pool = dense_step(), ThreadPool(1)
         use_pool(pool)
-        monkeypatch.setattr(_pool, "pool_kernels", lambda: kernels._replace(lead=cast("Any", interrupt)))
+        monkeypatch.setattr(_pool, "pool_kernels", lambda: compiled._replace(lead=cast("Any", interrupt)))
         with pytest.raises(KeyboardInterrupt):
             dense_step()
-        monkeypatch.setattr(_pool, "pool_kernels", lambda: kernels)
+        monkeypatch.setattr(_pool, "pool_kernels", lambda: compiled)
         assert same(dense_step(), expected)
         assert not pool._lock.locked()
         pool.stop()
 
 
 def test_helpers_treat_denormal_numbers_as_the_caller_does(use_pool: Callable[[ThreadPool], None]) -> None:
-    from verydeep.kernels import highway_gate
-
     z, x = torch.zeros(8, 2, 2**14), torch.full((8, 1, 2**14), 1.5e-38)  # y = x / 2, which is denormal
     pool = ThreadPool(3)
     use_pool(pool)
     with cpu_settings(4):
-        assert not any(highway_gate(z, x, 2, -2, "relu").view(torch.int32).any() for _ in range(50))
+        assert not any(kernels.highway_gate(z, x, 2, -2, "relu").view(torch.int32).any() for _ in range(50))
     torch.set_num_threads(4)
     try:
-        assert all(highway_gate(z, x, 2, -2, "relu").view(torch.int32).all() for _ in range(50))
+        assert all(kernels.highway_gate(z, x, 2, -2, "relu").view(torch.int32).all() for _ in range(50))
     finally:
         torch.set_num_threads(1)
         pool.stop()
@@ -151,6 +150,10 @@ def test_contention_changes_who_works_and_not_the_bits(monkeypatch: pytest.Monke
             assert same(dense_step(), expected)
             assert threads._openmp is not None
             assert (threads._openmp._more_threads is not None) == noticed
+        contended.noticed = lambda: True
+        assert same(dense_step(), expected)
+        kernels.restore_waits()  # as at the end of a training
+        assert cast("OpenMP", threads._openmp)._more_threads is None
     threads.pool.stop()
 
 
@@ -176,11 +179,17 @@ def test_contention_is_noticed_from_preemptions_and_forgotten_when_they_end(monk
         preemptions[0] += more
         return contention.noticed()
 
-    assert not after(0.2, 2)
+    assert not after(0.1, 2)
     assert not after(0.01, 100)  # it does not look that often
-    assert after(0.2, 0)
-    assert all(after(0.2, 1) for _ in range(9))
-    assert not after(0.2, 1)
+    for pause in (1.0, 2.0, 4.0):  # longer each time that it is noticed again
+        assert after(0.1, 100)
+        assert after(0.9 * pause, 0)
+        assert not after(0.2 * pause, 1000)  # what happens in between does not count
+    assert not after(0.1, 2)
+    assert not after(0.1, 2)
+    assert after(0.1, 100)
+    assert after(1.9, 0)
+    assert not after(0.2, 0)  # it was calm in between, so the pause was shorter
 
 
 CONTENDED = """

@@ -31,6 +31,7 @@ from verydeep.kernels.runtime._eligibility import (
     has_hooks,
     has_own_hooks,
 )
+from verydeep.kernels.runtime._threads import restore_waits
 
 __all__ = [
     "Activations",
@@ -48,6 +49,7 @@ __all__ = [
     "highway_conv",
     "highway_gate",
     "open_layers",
+    "restore_waits",
     "run_mlp",
     "run_stack",
     "stack",

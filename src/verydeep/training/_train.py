@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from verydeep import kernels
 from verydeep.cpu import cpu_settings
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
@@ -279,6 +280,7 @@ def private_settings(threads: int | None, device: torch.device) -> Iterator[None
             yield
     finally:
         torch.set_default_dtype(dtype)
+        kernels.restore_waits()
 
 
 def _remake_model(run: Run) -> Network:

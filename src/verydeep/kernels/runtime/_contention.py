@@ -7,29 +7,40 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-_INTERVAL = 0.1  # seconds between two looks
-_MANY = 40  # preemptions per second: others want our cores; alone on its cores, a process has a few
-_CALM = 10  # intervals without as many, after which they do not any more
+_INTERVAL = 0.05  # seconds of looking
+_MANY = 60  # preemptions per second; a process that has its cores to itself sees a few
+_SHORTEST, _LONGEST = 1.0, 30.0  # seconds until the next look, once contention was noticed
 
 
 class Contention:
-    """Counts how often the system takes a core away from a thread of this process that still has work."""
+    """Counts how often the system takes a core away from a thread of this process that still has work.
+
+    What is done about contention changes these counts: threads that yield a core to each other are counted, too. So
+    nothing is counted for a while after contention was noticed, and longer each time that it is noticed again.
+    """
 
     def __init__(self) -> None:
-        self._time, self._preemptions = time.monotonic(), _preemptions()
-        self._calm_intervals, self._noticed = 0, False
+        self._pause, self._until = _SHORTEST, 0.0
+        self._start_looking(time.monotonic())
 
     def noticed(self) -> bool:
         """Whether threads of this process have recently been preempted often."""
         now = time.monotonic()
-        if now - self._time < _INTERVAL:
-            return self._noticed
-        preemptions = _preemptions()
-        often = preemptions - self._preemptions > _MANY * (now - self._time)
-        self._time, self._preemptions = now, preemptions
-        self._calm_intervals = 0 if often else self._calm_intervals + 1
-        self._noticed = often or (self._noticed and self._calm_intervals < _CALM)
-        return self._noticed
+        if now < self._until:
+            return True
+        if self._until > self._since:  # the pause is over
+            self._start_looking(now)
+        elif now - self._since > _INTERVAL:
+            often = _preemptions() - self._preemptions > _MANY * (now - self._since)
+            self._start_looking(now)
+            if often:
+                self._until = now + self._pause
+            self._pause = min(2 * self._pause, _LONGEST) if often else max(self._pause / 2, _SHORTEST)
+            return often
+        return False
+
+    def _start_looking(self, now: float) -> None:
+        self._since, self._preemptions = now, _preemptions()
 
 
 def _preemptions() -> int:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,8 +58,7 @@ class ThreadPool:
         try:
             if self._shared is None:
                 self._shared = _Shared()
-            if len(self._helpers) < jobs - 1:
-                self._start_helpers(jobs - 1)
+            self._start_helpers(jobs - 1)
             pool_kernels().lead(self._shared.address, table.ctypes.data, jobs)
         finally:
             self._lock.release()
@@ -69,9 +69,11 @@ class ThreadPool:
             self._shared.stop(len(self._helpers))
 
     def _start_helpers(self, wanted: int) -> None:
-        most = usable_cores() - 1 if self._most_helpers is None else self._most_helpers
-        for _ in range(len(self._helpers), min(wanted, most)):
-            self._helpers.append(self._start_helper())
+        if self._most_helpers is None:
+            self._most_helpers = usable_cores() - 1
+        with suppress(RuntimeError):  # if the system allows no more threads, there are fewer helpers
+            for _ in range(len(self._helpers), min(wanted, self._most_helpers)):
+                self._helpers.append(self._start_helper())
 
     def _start_helper(self) -> Thread:
         assert self._shared is not None
@@ -92,7 +94,7 @@ class _Shared:
         self.address = library.calloc(max(places.SIZE, places.MOST_WOKEN), _INTEGER)  # never freed: a helper may sleep
         self._memory = (ctypes.c_int64 * places.SIZE).from_address(self.address)
         self._read_from, self._write_to = os.pipe()
-        os.set_blocking(self._write_to, False)  # a full pipe wakes enough threads
+        os.set_blocking(self._write_to, False)
         values = {
             places.YIELD: _address(library.sched_yield),
             places.SLEEP: _address(library.usleep),
@@ -111,7 +113,8 @@ class _Shared:
         from verydeep.kernels.runtime._pool_loops import STOP
 
         self._memory[STOP] = 1
-        os.write(self._write_to, bytes(helpers))
+        with suppress(BlockingIOError):  # a full pipe wakes enough threads
+            os.write(self._write_to, bytes(helpers))
 
 
 def _address(function: Callable[..., object]) -> int:

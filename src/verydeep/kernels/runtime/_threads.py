@@ -21,7 +21,7 @@ from verydeep.kernels.runtime._openmp import OpenMP
 from verydeep.kernels.runtime._pool import ThreadPool, pool_kernels
 from verydeep.kernels.runtime._table import Call, Job, Table, make_table
 
-__all__ = ["Call", "Job", "run_together"]
+__all__ = ["Call", "Job", "restore_waits", "run_together"]
 
 
 def run_together(jobs: Sequence[Job]) -> None:
@@ -31,6 +31,11 @@ def run_together(jobs: Sequence[Job]) -> None:
             function(*arguments)
     else:
         _threads.run(make_table(jobs))
+
+
+def restore_waits() -> None:
+    """Let torch's threads wait as they did before kernels ran on cores that others use."""
+    _threads.restore_waits()
 
 
 class _Threads:
@@ -49,6 +54,12 @@ class _Threads:
             self.pool.run(table)
         else:
             self._openmp.run(table)
+
+    def restore_waits(self) -> None:
+        """Undo what `run` did to OpenMP; it does so again if necessary."""
+        with self._lock:
+            if self._openmp is not None:
+                self._openmp.restore_waits()
 
     def _is_contended(self, openmp: OpenMP) -> bool:
         """Whether others want our cores; if so, let OpenMP's threads not wait busily."""
