@@ -2,16 +2,18 @@
 
 Each network trains with one and with two threads, in a process of its own each, on two cores: alone, and beside one and
 two processes that compute without a pause. The processes take turns, a few steps at a time. In every round, the median
-step with two threads is divided by the median step with one. `--before FOLDER` measures an earlier version as well,
-from the sources in the folder, such as a git worktree.
+step with two threads is divided by the median step with one. `--before COMMIT` measures an earlier version as well.
 """
 
 import argparse
+import io
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,8 @@ from typing import Any
 
 from verydeep.processes import ChildProcess, messages, python_command
 
-OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "busy-machine.json"
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "results" / "benchmarks" / "busy-machine.json"
 NETWORKS: dict[str, dict[str, Any]] = {
     "highway-mlp": {"options": {"depth": 50, "width": 50}, "steps": 40},
     "highway-mnist-16": {"options": {}, "steps": 6},
@@ -78,10 +81,18 @@ def busy_processes(count: int, cores: list[int]) -> Iterator[None]:
             process.wait()
 
 
+def extract(commit: str, folder: Path) -> Path:
+    """Write the files of a commit into a folder."""
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
 def measure(name: str, rounds: int, before: Path | None) -> dict[str, Any]:
     """Measure one network beside 0, 1 and 2 busy processes."""
     cores, network = sorted(os.sched_getaffinity(0))[:CORES], NETWORKS[name]
-    sources = {"now": Path(__file__).parents[1]} | ({} if before is None else {"before": before})
+    sources = {"now": ROOT} | ({} if before is None else {"before": before})
     steps = network["steps"]
     processes = {}
     for version, folder in sources.items():
@@ -149,7 +160,7 @@ def _summary(times: dict[str, list[list[float]]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--before", type=Path, help="the folder of an earlier version")
+    parser.add_argument("--before", metavar="COMMIT", help="an earlier version")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     if options.train:
@@ -157,8 +168,17 @@ def main() -> None:
         return
     from _result import write_result  # not in measuring processes, which do not import from this folder
 
-    result = {name: measure(name, options.rounds, options.before) for name in NETWORKS}
-    settings = {"rounds": options.rounds, "batch": BATCH, "seed": SEED, "cores": CORES, "busy": BUSY}
+    with tempfile.TemporaryDirectory() as folder:
+        before = None if options.before is None else extract(options.before, Path(folder))
+        result = {name: measure(name, options.rounds, before) for name in NETWORKS}
+    settings = {
+        "rounds": options.rounds,
+        "before": options.before,
+        "batch": BATCH,
+        "seed": SEED,
+        "cores": CORES,
+        "busy": BUSY,
+    }
     write_result(OUT, {"settings": settings | {"networks": NETWORKS}} | result)
 
 
