@@ -5,7 +5,7 @@ Each network is compared with the same network in torch's operations, whose imag
 whichever is faster. Inference: one image, compared with the same eager network and, if it is installed, ONNX Runtime.
 
 All competitors run on one thread and take turns in rounds. Reported are the minimum over the rounds, images per second
-at the minimum, how many times as long the others take at their minima, and the quartiles of the ratios of single rounds.
+at the minimum, how many times as long the others take at their minima, and the quartiles of the ratios of the rounds.
 Operations are counted as if every convolution were computed directly, six per multiply-add of the forward pass; they
 are compared with the machine's fastest matrix product, and Winograd's transforms can exceed it.
 """
