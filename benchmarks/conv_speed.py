@@ -4,8 +4,9 @@ Training: a step is the loss of a batch of random images with dropout, its gradi
 Each network is compared with the same network in torch's operations, whose images have their channels first or last,
 whichever is faster. Inference: one image, compared with the same eager network and, if it is installed, ONNX Runtime.
 
-All competitors run on one thread and take turns in rounds. Reported are the minimum over the rounds, images per second
-at the minimum, how many times as long the others take at their minima, and the quartiles of the ratios of single rounds.
+All competitors run on one thread and take turns in rounds. Times are CPU times, which are those of a clock on an idle
+machine and depend less on other work. Reported are the minimum over the rounds, images per second at the minimum, how
+many times as long the others take at their minima, and the quartiles of the ratios of the rounds.
 Operations are counted as if every convolution were computed directly, six per multiply-add of the forward pass; they
 are compared with the machine's fastest matrix product, and Winograd's transforms can exceed it.
 """
@@ -37,7 +38,7 @@ TRAINED = (
 )
 SINGLE = ("highway-mnist-16", "highway-a", "highway-b")
 LEAST_IN_TRAINING = dict.fromkeys(TRAINED, 2.0) | {"nin": 1.3, "maxout": 1.0}  # times as fast as eager
-BATCH, ROUNDS, SINGLE_ROUNDS = 64, 5, 60
+BATCH, ROUNDS, SINGLE_ROUNDS = 32, 5, 60
 EAGER = ("eager, channels first", "eager, channels last")
 
 
@@ -96,7 +97,7 @@ def onnx_inference(model: ConvNet, x: Tensor, folder: str) -> Callable[[], None]
 
 
 def take_turns(competitors: dict[str, Callable[[], None]], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
-    """Seconds of every competitor in every round; caches are warmed up before each measurement of single images."""
+    """CPU seconds of every competitor in every round; `warm_up` is the number of runs before each that is measured."""
     times: dict[str, list[float]] = {name: [] for name in competitors}
     for run in competitors.values():
         run()
@@ -104,9 +105,9 @@ def take_turns(competitors: dict[str, Callable[[], None]], rounds: int, warm_up:
         for name, run in competitors.items():
             for _ in range(warm_up):
                 run()
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     return times
 
 
@@ -178,8 +179,8 @@ def main() -> None:
     if chosen:
         return
     what = (
-        "training and single-image inference of the convolutional networks on one thread, in interleaved rounds; "
-        "ratios of minima, and quartiles of the ratios of single rounds"
+        "training and single-image inference of the convolutional networks on one thread, CPU time in interleaved "
+        "rounds; ratios of minima, and quartiles of the ratios of single rounds"
     )
     sizes = {"batch": BATCH, "rounds": ROUNDS, "rounds_of_single_images": SINGLE_ROUNDS, "cores": os.cpu_count()}
     load.append(round(os.getloadavg()[0], 2))

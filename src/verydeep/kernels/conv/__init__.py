@@ -1,6 +1,8 @@
-"""Kernels for convolutional highway layers with 3x3 receptive fields.
+"""Kernels for convolutional layers.
 
-`_winograd` has the transforms that make 3x3 convolutions cheap, `_conv_loops` the loops of a whole layer, `_conv_call`
-the kernel calls for one batch, `_conv_op` the torch operators. Images and filters go in; the layer's output or its
-gradients come out.
+`_conv_loops` has the loops of a whole layer. They are made of a `_lowering`, which turns a convolution into matrix
+products (`_tiles` with the transforms of `_winograd`, or `_patches`), and an `_epilogue`, what follows the convolution.
+`_filters` prepares the weights, `_conv_call` has the kernel calls for one batch, and `_conv_op` the torch operators.
+`_planned` is a layer prepared for inference, and `_unchanged` tells whether its parameters are still the same. Images and
+filters go in; the layer's output or its gradients come out.
 """

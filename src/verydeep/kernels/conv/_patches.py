@@ -24,7 +24,7 @@ from verydeep.kernels.ir._sums import add_rows_to
 from verydeep.kernels.ir._values import Condition, Int, IntPtr, Matrix, Ptr
 
 
-class _Layout(NamedTuple):
+class _PatchesLayout(NamedTuple):
     """Sizes, and offsets into the scratch memory."""
 
     plane_row: Size
@@ -37,14 +37,14 @@ class _Layout(NamedTuple):
     end: Size
 
 
-def _lay_out(taps: int, stride: int, s: Shape) -> _Layout:
+def _lay_out(taps: int, stride: int, s: Shape) -> _PatchesLayout:
     plane_row, plane_rows = (s.width + s.padding * 2) * s.channels, s.rows * stride + (taps - 1)
     plane_size = padded(plane_row * plane_rows)
     dv = plane_size * 2
     patches = s.images * s.rows * s.out_width if taps == 1 else s.out_width
     m = dv + patches * padded(s.channels * taps)
     end = m + s.images * s.rows * s.out_width * padded(s.outs)
-    return _Layout(plane_row, plane_rows, plane_size, s.channels * taps, plane_size, dv, m, end)
+    return _PatchesLayout(plane_row, plane_rows, plane_size, s.channels * taps, plane_size, dv, m, end)
 
 
 class Direct(Lowering):

@@ -23,7 +23,7 @@ from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
 _APART = LANES  # numbers between positions, which would otherwise compete for the same lines of the cache
 
 
-class _Layout(NamedTuple):
+class _TilesLayout(NamedTuple):
     """Sizes, and offsets into the scratch memory."""
 
     tall: Size  # rows of tiles
@@ -42,7 +42,7 @@ class _Layout(NamedTuple):
     end: Size
 
 
-def _lay_out(s: Shape, step: int) -> _Layout:
+def _lay_out(s: Shape, step: int) -> _TilesLayout:
     tall, across = (s.rows + (step - 1)) // step, (s.out_width + (step - 1)) // step
     pixel, z_pixel, tiles = padded(s.channels), padded(s.outs), s.images * tall * across
     plane_row, plane_rows, z_plane_row = (across * step + SIDE - step) * pixel, tall * step + SIDE - step, across * step
@@ -53,7 +53,7 @@ def _lay_out(s: Shape, step: int) -> _Layout:
     v = between + (plane_row + z_plane_row) * SIDE
     m = v + v_position * POSITIONS
     sizes = tall, across, pixel, z_pixel, plane_row, plane_rows, z_plane_row, v_position, m_position
-    return _Layout(*sizes, z_plane, between, v, m, m + m_position * POSITIONS)
+    return _TilesLayout(*sizes, z_plane, between, v, m, m + m_position * POSITIONS)
 
 
 class Winograd(Lowering):

@@ -23,7 +23,6 @@ Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, t
 FEWEST_CHANNELS = 8  # of x for Winograd's tiles: their transforms cost as much for one channel as for a register
 _LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels pay off
 _MOST_PLANNED = 16  # images for which a plan is worth its memory
-_LEAST_OUTPUTS = 64  # of a convolution of fewer channels, above which the kernels pay off
 
 
 def check_backend(backend: str) -> None:
@@ -47,7 +46,7 @@ def can_run_plain_conv(backend: Backend, conv: nn.Module, pieces: int, x: Tensor
     """Whether a plain convolution and the rectifier or maxout after it run in kernels together.
 
     With "auto" the output must be large enough, and the kernels faster than torch's operations: with stride 1, and
-    either a receptive field of 1x1, 3x3 or 5x5, or few channels of x and many outputs or several pieces of maxout.
+    either a receptive field of 1x1, 3x3 or 5x5, or few channels of x.
     """
     if backend == "reference" or type(conv) is not nn.Conv2d or conv.bias is None or x.dim() != 4:
         return False
@@ -60,9 +59,7 @@ def can_run_plain_conv(backend: Backend, conv: nn.Module, pieces: int, x: Tensor
         return False
     if backend == "fused":
         return True
-    few = conv.in_channels < FEWEST_CHANNELS
-    many = conv.out_channels >= _LEAST_OUTPUTS or pieces > 1
-    pays_off = many if few else side in (1, 3, 5)
+    pays_off = conv.in_channels < FEWEST_CHANNELS or side in (1, 3, 5)
     size = len(x) * conv.out_channels * x.shape[2] * x.shape[3]
     return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
 
