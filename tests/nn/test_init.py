@@ -128,6 +128,12 @@ def test_laplace_has_heavier_tails_than_the_normal_distribution() -> None:
     assert (weight.pow(4).mean() / weight.var() ** 2).item() == pytest.approx(6, rel=0.1)  # 3 if it were normal
 
 
+def test_a_number_is_the_standard_deviation() -> None:
+    assert PlainStack(200, 2, init="0.05").weight.std().item() == pytest.approx(0.05, rel=0.03)
+    with pytest.raises(UserError, match="standard deviation of 0 or more, got -1"):
+        HighwayStack(4, 2, init="-1")
+
+
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(UserError, match="unknown initialisation 'orthogonl'; did you mean 'orthogonal'"):
         HighwayStack(4, 2, init="orthogonl")

@@ -569,6 +569,7 @@ _WORDS = {
     "label_smoothing": "smoothed labels",
     "model.dropout": "dropout",
     "model.gate_bias": "gate bias",
+    "model.init": "initial weights",
     "optim.bias_lr": "for biases",
     "optim.classifier_decay": "on the classifier",
     "optim.classifier_lr": "last layer",
@@ -595,5 +596,5 @@ def test_a_fast_recipe_says_what_it_changes_and_nothing_else(name: str) -> None:
     paper, fast = (dotted(to_dict(read_recipe(name, recipe))) for recipe in ("paper", "fast"))
     changed = {field for field in paper if paper[field] != fast[field]}
     schedule = {"schedule.milestones", "schedule.warmup", "schedule.factor"}
-    assert changed - {"epochs", "companion.until", *schedule} <= _WORDS.keys()
+    assert changed - {"epochs", "companion.until", "model.classifier_std", *schedule} <= _WORDS.keys()
     assert {field for field, words in _WORDS.items() if words in said} == changed & _WORDS.keys()

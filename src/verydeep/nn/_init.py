@@ -41,8 +41,13 @@ def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Act
         activation: The activation of the units.
         scheme: `glorot_*` and `he_*` have the variances of their authors, `scaled_normal` has 1 / fan-in. `auto` is
             He's normal for rectifiers and Glorot's uniform for all other activations. `sparse` and `laplace` have the
-            variance of `auto`; `orthogonal` has orthogonal rows or columns, times sqrt(2) for rectifiers.
+            variance of `auto`; `orthogonal` has orthogonal rows or columns, times sqrt(2) for rectifiers. A number such
+            as "0.05" is the standard deviation of a normal distribution.
     """
+    if (given := _deviation(scheme)) is not None:
+        with torch.no_grad():
+            weight.normal_(0, given)
+        return
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
     rectifier = activation_name(resolve_activation(activation)).lower() in RECTIFIERS
@@ -64,6 +69,17 @@ def init_weight(weight: Tensor, fan_in: int, fan_out: int, activation: str | Act
                 _fill_sparse(weight, fan_in, std)
             case _:
                 _fill_orthogonal(weight, fan_in, fan_out, math.sqrt(2) if rectifier else 1.0)
+
+
+def _deviation(scheme: str) -> float | None:
+    """The standard deviation that a scheme gives as a number; None if it is a name."""
+    try:
+        number = float(scheme)
+    except ValueError:
+        return None
+    if not 0 <= number < math.inf:
+        raise UserError(f"initial weights need a standard deviation of 0 or more, got {scheme}")
+    return number
 
 
 def _fill_sparse(weight: Tensor, fan_in: int, std: float) -> None:

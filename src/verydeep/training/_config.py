@@ -54,7 +54,8 @@ class ModelConfig:
         classifier_std: Standard deviation of the initial weights of a convolutional network's classifier; by
             default, the named network's own.
         init: Initial weights of the hidden layers: auto, glorot_normal, glorot_uniform, he_normal, he_uniform,
-            orthogonal, sparse, laplace or scaled_normal; by default, He's or Glorot's, as the activation needs.
+            orthogonal, sparse, laplace, scaled_normal, or the standard deviation of a normal distribution such as
+            "0.05"; by default, He's or Glorot's, as the activation needs.
 
     Example:
         >>> from verydeep.training import ModelConfig
