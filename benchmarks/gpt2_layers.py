@@ -187,7 +187,7 @@ class Training:
             self.optimizer.step()
             self.optimizer.zero_grad()
             self.progress["steps"] += 1
-            self.progress["loss"] = 0.99 * self.progress["loss"] + 0.01 * float(loss)
+            self.progress["loss"] = 0.99 * self.progress["loss"] + 0.01 * loss.item()
             self.progress["seconds"] += time.perf_counter() - began
             if time.perf_counter() - saved > SAVE_EVERY:
                 self.save()
