@@ -36,6 +36,7 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/step_overhead.py
 	$(BIN)/python benchmarks/conv_speed.py
+	$(BIN)/python benchmarks/conv_rounding.py
 	$(BIN)/python benchmarks/lesions.py
 
 results: .venv/installed-dev
