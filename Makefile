@@ -37,6 +37,7 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/step_overhead.py
 	$(BIN)/python benchmarks/conv_speed.py
 	$(BIN)/python benchmarks/epoch_seconds.py
+	$(BIN)/python benchmarks/conv_rounding.py
 	$(BIN)/python benchmarks/lesions.py
 
 results: .venv/installed-dev

@@ -16,7 +16,8 @@ from torch import Tensor
 from verydeep.kernels.conv._conv_op import conv_layer, conv_reference
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-rounding.json"
-CASES = [(1, 64, 16), (3, 16, 32), (3, 32, 16), (3, 64, 16), (3, 128, 8), (5, 32, 16), (5, 96, 16)]  # taps, channels, side
+# receptive field, channels, side of the images
+CASES = [(1, 64, 16), (3, 16, 32), (3, 32, 16), (3, 64, 16), (3, 128, 8), (5, 32, 16), (5, 96, 16)]
 BATCH, SEEDS = 16, 5
 
 

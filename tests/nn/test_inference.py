@@ -73,7 +73,7 @@ def step(model: Any) -> None:
 
 
 def through_numpy(model: Any) -> None:
-    model.layers.highway2.block.weight.numpy()[1, 2] += 1
+    model.layers.highway2.block.weight.numpy()[1] += 1
 
 
 def replace_parameter(model: Any) -> None:
@@ -84,13 +84,20 @@ def replace_map(model: Any) -> None:
     model.layers.highway3.gate = nn.Conv2d(20, 20, 1)
 
 
+def in_inference_mode(model: Any) -> None:
+    with torch.inference_mode():
+        model.layers.highway2.block.weight[0, 0, 0, 0] += 10
+
+
 CHANGES: dict[str, Callable[[Any], object]] = {
     "in place": lambda model: model.layers.highway2.block.weight.mul_(2),
     "bias": lambda model: model.layers.conv4.bias.add_(1),
     "one number": lambda model: model.layers.conv6.weight[0, 0, 0, 0].add_(10),
     "data, in place": lambda model: model.layers.highway2.gate.weight.data.mul_(2),
     "data, assigned": lambda model: setattr(model.layers.conv1.weight, "data", torch.randn(20, 3, 3, 3)),
+    "one filter, data": lambda model: model.layers.highway2.block.weight.data[3].zero_(),
     "NumPy": through_numpy,
+    "inference mode": in_inference_mode,
     "load_state_dict": lambda model: model.load_state_dict(network(1).state_dict()),
     "optimiser": step,
     "parameter": replace_parameter,

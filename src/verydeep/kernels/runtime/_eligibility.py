@@ -185,6 +185,8 @@ def _is_planned(conv: nn.Module) -> bool:
     weight, bias = conv._parameters.get("weight"), conv._parameters.get("bias")
     if weight is None or bias is None or not (_is_plain(weight) and _is_plain(bias)):
         return False
+    if weight.is_inference() or bias.is_inference():  # torch does not count their changes
+        return False
     side = conv.kernel_size[0]
     return side in (3, 5) or (side == 1 and conv.padding == (0, 0))
 
