@@ -177,7 +177,6 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, one_line: Callable[...,
 def test_networks_without_highways_and_splits_that_are_not_there(tmp_path: Path, one_line: Callable[..., str]) -> None:
     config = TrainConfig(**(vars(CONFIG) | {"model": ModelConfig("plain-mlp", 3, 6), "data": DataConfig("digits")}))
     plain = train(config, tmp_path / "plain")
-    assert "uses no highway layers" in one_line("analyze", plain.path)
     assert "uses no highway layers" in one_line("prune", plain.path)
     assert "without validation data" in one_line("analyze", plain.path, "--split", "valid")
     assert "must be train, valid or test, not 'tests'" in one_line("analyze", plain.path, "--split", "tests")

@@ -188,5 +188,5 @@ def test_the_trace_of_lstm_blocks_ends_in_their_output() -> None:
     assert torch.equal(trace.y[-1], stack(x, closed={2}))
     assert torch.equal(trace.y[2], trace.y[1])
     assert (trace.t[2] == 0).all()
-    assert torch.equal(trace.t[0], torch.sigmoid(x @ stack.weight[0, 4:8].T + stack.bias[0, 4:8]))
+    torch.testing.assert_close(trace.t[0], torch.sigmoid(x @ stack.weight[0, 4:8].T + stack.bias[0, 4:8]))
     assert torch.equal(stack.gate_bias, torch.full((5, 4), -1.0))

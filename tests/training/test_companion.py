@@ -170,8 +170,8 @@ def test_classifiers_of_companions_may_learn_more_slowly() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"companion": CompanionConfig(("layer9",))}, "unknown layer in companion.layers 'layer9'"),
-        ({"compile": True}, "companion.layers cannot be used with compile"),
+        ({"companion": CompanionConfig(("layer9",))}, "unknown layer in companion.hidden_layers 'layer9'"),
+        ({"compile": True}, "companion.hidden_layers cannot be used with compile"),
         ({"model": ModelConfig("recurrent-highway"), "companion": CompanionConfig(("layer1",))}, "unknown layer"),
         ({"loss": "huber"}, "loss is for regression, but this is a classification task"),
         ({"loss": "squared-hinge", "label_smoothing": 0.1}, "label_smoothing is for cross-entropy"),
@@ -197,7 +197,7 @@ def test_a_module_of_one_s_own_cannot_have_companions(tmp_path: Path) -> None:
         ({"layers": ("a", "b"), "weights": (1.0, 2.0, 3.0)}, "one for each of the 2 layers; got 3"),
         ({"layers": ("a",), "weights": (-1.0,)}, "must be 0 or more"),
         ({"layers": ("a",), "until": 0}, "at least 1"),
-        ({"until": 3}, "companion needs companion.layers"),
+        ({"until": 3}, "companion needs companion.hidden_layers"),
     ],
 )
 def test_impossible_companions_are_refused(wrong: dict[str, Any], words: str) -> None:

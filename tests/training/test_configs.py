@@ -103,7 +103,7 @@ def test_a_short_recipe_trains_the_papers_network_for_at_most_150_minutes(path: 
     assert (short.data.source, short.data.preprocess, short.data.validation) == (paper.data.source, "paper", None)
     assert short.model.name == paper.model.name
     assert paper.loss in (short.loss, "cross-entropy")
-    assert short.companion.layers == paper.companion.layers
+    assert short.companion.hidden_layers == paper.companion.hidden_layers
     assert short.schedule.name == "one-cycle"
     assert short.epochs <= read_config(f"fast/{path.stem}").epochs
 

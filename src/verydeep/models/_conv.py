@@ -114,9 +114,14 @@ class ConvNet(Network):
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
-        y = None if closed or self.training else run_inference(self, list(self.layers), x, self.backend)
+        y = None if self.training else run_inference(self, self._open_layers(closed), x, self.backend)
         x = (run_steps(self._steps(closed), x, self.recompute) if y is None else y).flatten(1)
         return x if self.classifier is None else self.classifier(x)
+
+    def _open_layers(self, closed: Collection[int]) -> list[nn.Module]:
+        """The layers without the closed ones, which copy their input."""
+        numbers = count()
+        return [layer for layer in self.layers if not (isinstance(layer, HighwayConv2d) and next(numbers) in closed)]
 
     def _steps(self, closed: Collection[int]) -> list[Callable[[Tensor], Tensor]]:
         """The layers in order; a convolution and its activation are one step."""

@@ -216,7 +216,7 @@ class CompanionConfig:
     network's, is added to that of the network. The classifiers are discarded after training.
 
     Attributes:
-        layers: The hidden layers: the names in `verydeep models NAME` of a convolutional network, where conv1 is the
+        hidden_layers: Their names: those in `verydeep models NAME` of a convolutional network, where conv1 is the
             convolution before its activation and activation1 after it; stem, block1, block2, ... of resnet-110 and
             highway-110; layer1, layer2, ... of an -mlp network.
         weights: The weight of each companion loss, or one for all; by default, 1.
@@ -230,31 +230,31 @@ class CompanionConfig:
         {'layer10': 0.3, 'layer20': 0.3}
     """
 
-    layers: tuple[str, ...] = ()
+    hidden_layers: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     until: int | None = None
     head_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        if len(set(self.layers)) < len(self.layers):
-            raise UserError("companion.layers names a layer twice")
-        if len(self.weights) not in (0, 1, len(self.layers)):
+        if len(set(self.hidden_layers)) < len(self.hidden_layers):
+            raise UserError("companion.hidden_layers names a layer twice")
+        if len(self.weights) not in (0, 1, len(self.hidden_layers)):
             raise UserError(
-                f"companion.weights must have one weight, or one for each of the {len(self.layers)} layers; "
+                f"companion.weights must have one weight, or one for each of the {len(self.hidden_layers)} layers; "
                 f"got {len(self.weights)}"
             )
         weights = all(0 <= weight < math.inf for weight in self.weights)
         _require("companion.weights", list(self.weights), weights, "0 or more")
         _require("companion.until", self.until, self.until is None or self.until >= 1, "at least 1")
         _require("companion.head_lr", self.head_lr, 0 <= self.head_lr < math.inf, "0 or more")
-        if not self.layers and (self.weights or self.until is not None or self.head_lr != 1):
-            raise UserError("companion needs companion.layers, the hidden layers with a loss of their own")
+        if not self.hidden_layers and (self.weights or self.until is not None or self.head_lr != 1):
+            raise UserError("companion needs companion.hidden_layers, the hidden layers with a loss of their own")
 
     @property
     def weight_of(self) -> dict[str, float]:
         """The weight of each layer's loss."""
         weights = self.weights or (1.0,)
-        return dict(zip(self.layers, weights * len(self.layers) if len(weights) == 1 else weights, strict=True))
+        return dict(zip(self.hidden_layers, weights * len(self.hidden_layers) if len(weights) == 1 else weights, strict=True))
 
 
 def _as_weights(weights: object) -> tuple[str, ...]:
@@ -375,9 +375,9 @@ class TrainConfig:
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 0, "0 or more")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
-        if self.companion.layers and (self.compile or self.distill.teacher is not None):
+        if self.companion.hidden_layers and (self.compile or self.distill.teacher is not None):
             other = "compile = true" if self.compile else "distill.teacher"
-            raise UserError(f"companion.layers cannot be used with {other}; leave one out")
+            raise UserError(f"companion.hidden_layers cannot be used with {other}; leave one out")
         hints = self.distill.hint_epochs
         fewer = self.epochs is None or hints < self.epochs
         _require("distill.hint_epochs", hints, fewer, f"fewer than all {self.epochs} epochs")

@@ -49,5 +49,6 @@ def thread_scratch(numbers: int) -> Tensor:
 
 
 def _floats(numbers: int) -> Tensor:
-    """An uninitialised tensor for kernels, independent of torch's default dtype and device."""
-    return torch.empty(numbers, dtype=torch.float32, device="cpu")
+    """An uninitialised tensor for kernels, independent of torch's default dtype, device and inference mode."""
+    with torch.inference_mode(False):  # memory that is used again must be one that any later call may change
+        return torch.empty(numbers, dtype=torch.float32, device="cpu")

@@ -74,13 +74,13 @@ class CompanionLoss(TrainingLoss):
 def check_companions(config: TrainConfig, model: nn.Module, processes: int) -> Network:
     """The network, if it can have the companions that are configured."""
     if not isinstance(model, Network):
-        raise UserError("companion.layers needs one of verydeep's networks, not your own module")
+        raise UserError("companion.hidden_layers needs one of verydeep's networks, not your own module")
     if processes > 1:
         raise UserError("companion losses need a single process; start the training without torchrun")
     names = model.hidden_layers()
-    for layer in config.companion.layers:
+    for layer in config.companion.hidden_layers:
         if layer not in names:
-            raise unknown("layer in companion.layers", layer, names)
+            raise unknown("layer in companion.hidden_layers", layer, names)
     return model
 
 

@@ -80,7 +80,7 @@ def make_loss(
         group: The processes that train together.
     """
     checked = with_checked_shape(forward, task)
-    if config.companion.layers:
+    if config.companion.hidden_layers:
         from verydeep.training.step._companion import CompanionLoss, check_companions
 
         network = check_companions(config, model, group.size)
