@@ -6,6 +6,7 @@ convolution is computed directly, 3x3 and 5x5 convolutions with Winograd's trans
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ CASES = [(1, 64, 16), (3, 16, 32), (3, 32, 16), (3, 64, 16), (3, 128, 8), (5, 32
 BATCH, SEEDS = 16, 5
 
 
-def results(function: Any, values: list[Tensor], dy: Tensor, taps: int) -> list[Tensor]:
+def results(function: Callable[..., Tensor], values: list[Tensor], dy: Tensor, taps: int) -> list[Tensor]:
     """The output, dx, and the gradient of the weight."""
     leaves = [value.detach().requires_grad_() for value in values]
     y = function(*leaves, taps // 2)

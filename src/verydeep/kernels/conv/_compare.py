@@ -6,7 +6,6 @@ from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, IntPtr, Ptr
 from verydeep.kernels.ir._vector import Vec, load, load_lanes, store_number, where
 
-
 EVERY = 8
 
 
