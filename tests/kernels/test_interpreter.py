@@ -271,7 +271,7 @@ def test_differences_are_counted(sizes: list[int], different: bool) -> None:
     for n, size in enumerate(sizes):
         a = normal(size, seed=n)
         b = a.copy()
-        b[0] += different
+        b[-1] += different
         rows.append((memory.array(f"a{n}", a), memory.array(f"b{n}", b), size))
     table = memory.array("table", np.array(rows, np.int64))
     interpret(count_differences, memory, table, len(sizes), memory.empty("differences", 1))

@@ -254,7 +254,9 @@ class CompanionConfig:
     def weight_of(self) -> dict[str, float]:
         """The weight of each layer's loss."""
         weights = self.weights or (1.0,)
-        return dict(zip(self.hidden_layers, weights * len(self.hidden_layers) if len(weights) == 1 else weights, strict=True))
+        return dict(
+            zip(self.hidden_layers, weights * len(self.hidden_layers) if len(weights) == 1 else weights, strict=True)
+        )
 
 
 def _as_weights(weights: object) -> tuple[str, ...]:

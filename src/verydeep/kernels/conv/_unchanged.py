@@ -23,10 +23,8 @@ def _kernel() -> "Function":
 class Snapshot:
     """Copies of tensors, to be compared with the tensors later.
 
-    torch counts the changes of a tensor, except those through `.data` or a NumPy view. So an eighth of the values are
-    compared as well: a register in every eight. That finds every such change of 8 registers in a row, such as a whole
-    tensor or a filter, for an eighth of the time that comparing all of them would take from a single image. NaN
-    differs from itself, so a tensor with NaN counts as changed.
+    torch counts the changes of a tensor, except those through `.data` or a NumPy view, so all values are compared as
+    well. NaN differs from itself, so a tensor with NaN counts as changed.
     """
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
