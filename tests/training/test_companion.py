@@ -193,10 +193,10 @@ def test_a_module_of_one_s_own_cannot_have_companions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"layers": ("a", "a")}, "names a layer twice"),
-        ({"layers": ("a", "b"), "weights": (1.0, 2.0, 3.0)}, "one for each of the 2 layers; got 3"),
-        ({"layers": ("a",), "weights": (-1.0,)}, "must be 0 or more"),
-        ({"layers": ("a",), "until": 0}, "at least 1"),
+        ({"hidden_layers": ("a", "a")}, "names a layer twice"),
+        ({"hidden_layers": ("a", "b"), "weights": (1.0, 2.0, 3.0)}, "one for each of the 2 layers; got 3"),
+        ({"hidden_layers": ("a",), "weights": (-1.0,)}, "must be 0 or more"),
+        ({"hidden_layers": ("a",), "until": 0}, "at least 1"),
         ({"until": 3}, "companion needs companion.hidden_layers"),
     ],
 )

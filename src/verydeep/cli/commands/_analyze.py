@@ -123,7 +123,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
 
-    parts = _possible_parts(options, load_model(run), parts)
+    model = load_model(run)
     if beside is not None:
         load_model(beside)
     split = options.split or ("train" if options.data is not None else held_out_split(run))
@@ -131,6 +131,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
+    parts = _possible_parts(options, model, parts)
     folder = options.out or run.path / "analysis"
     where = data_label(options.data, split)
 
