@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -5,7 +6,9 @@ import torch
 from _postgres import Server, installed
 from hypothesis import settings
 
-torch.set_num_threads(1)  # two test workers on two cores
+# Two test workers on two cores; and commands that are started must not choose their threads by how busy these are.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
 settings.register_profile("verydeep", deadline=None, derandomize=True)  # no time limits, the same cases every time
 settings.load_profile("verydeep")
 
