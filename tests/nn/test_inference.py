@@ -3,7 +3,7 @@
 import copy
 import gc
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from verydeep.analysis import prune
 from verydeep.models import Conv, ConvConfig, ConvNet, Dense, Dropout, Highways, Pool
 from verydeep.nn import _inference
 
@@ -32,12 +33,12 @@ def images(batch: int = 1) -> Tensor:
     return torch.randn(batch, 3, 19, 22, generator=torch.Generator().manual_seed(1))
 
 
-def reference(model: Any, x: Tensor) -> Tensor:
+def reference(model: Any, x: Tensor, closed: Collection[int] = ()) -> Tensor:
     """The output of torch's operations with the present parameters."""
     other = ConvNet(ConvConfig(LAYERS, (3, 19, 22))).eval()
     other.load_state_dict(model.state_dict())
     other.backend = "reference"
-    y: Tensor = other(x)
+    y: Tensor = other(x, closed=closed)
     return y
 
 
@@ -133,7 +134,7 @@ def test_an_output_is_not_overwritten_by_the_next_call() -> None:
     assert torch.equal(first, kept)
 
 
-def test_hooks_closed_layers_training_and_gradients_do_without_a_plan() -> None:
+def test_hooks_training_and_gradients_do_without_a_plan() -> None:
     x = images()
     model, seen = network(), []
     model(x)
@@ -141,13 +142,22 @@ def test_hooks_closed_layers_training_and_gradients_do_without_a_plan() -> None:
     torch.testing.assert_close(model(x), reference(model, x), rtol=1e-4, atol=1e-4)
     assert seen == [1]
     handle.remove()
-    closed = network()
-    closed(x, closed={0})
-    closed.train()(x)
+    other = network()
+    other.train()(x)
     with torch.enable_grad():
-        closed.eval()(x).sum().backward()
-    closed(images(40))
-    assert not is_planned(closed)
+        other.eval()(x).sum().backward()
+    other(images(40))
+    assert not is_planned(other)
+
+
+def test_a_network_with_closed_layers_is_planned_like_one_without_them() -> None:
+    model, x = network(), images()
+    whole, closed = model(x), model(x, closed={0})
+    assert is_planned(model)
+    torch.testing.assert_close(closed, reference(model, x, {0}), rtol=1e-4, atol=1e-4)
+    assert not torch.equal(closed, whole)
+    assert torch.equal(model(x), whole)
+    assert torch.equal(closed, prune(model, [0])(x))
 
 
 def test_copies_and_pickles_have_plans_of_their_own() -> None:
