@@ -114,7 +114,8 @@ def _row(name: str, found: dict[str, Any], answer: DepthAnswer) -> tuple[str, ..
     )
     lesions = "" if used is None else f"{used.used} of {used.depth}"
     time = f"{answer.seconds / 60:.1f} of {answer.plan.minutes:g} min"
-    return (name, str(found["seed"]), depth, interval, lesions, test, *others, time, f"{found['load_average']:.1f}")
+    measured = time, f"{found['load_average']:.1f}", found["environment"]["verydeep"]
+    return (name, str(found["seed"]), depth, interval, lesions, test, *others, *measured)
 
 
 def _some(rows: int, every: int) -> str:
