@@ -179,15 +179,15 @@ def test_contention_is_noticed_from_preemptions_and_forgotten_when_they_end(monk
         preemptions[0] += more
         return contention.noticed()
 
-    assert not after(0.1, 2)
+    assert not after(0.3, 2)
     assert not after(0.01, 100)  # it does not look that often
     for pause in (1.0, 2.0, 4.0):  # longer each time that it is noticed again
-        assert after(0.1, 100)
+        assert after(0.3, 100)
         assert after(0.9 * pause, 0)
         assert not after(0.2 * pause, 1000)  # what happens in between does not count
-    assert not after(0.1, 2)
-    assert not after(0.1, 2)
-    assert after(0.1, 100)
+    assert not after(0.3, 2)
+    assert not after(0.3, 2)
+    assert after(0.3, 100)
     assert after(1.9, 0)
     assert not after(0.2, 0)  # it was calm in between, so the pause was shorter
 

@@ -7,8 +7,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-_INTERVAL = 0.05  # seconds of looking
-_MANY = 60  # preemptions per second; a process that has its cores to itself sees a few
+_INTERVAL = 0.2  # seconds of looking: in shorter ones, a few preemptions by chance look like many
+_MANY = 100  # preemptions per second; with the cores to itself, a process sees up to 50, and beside one busy loop 150
 _SHORTEST, _LONGEST = 1.0, 30.0  # seconds until the next look, once contention was noticed
 
 
