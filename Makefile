@@ -7,8 +7,8 @@ BIN := .venv/bin
 
 help:
 	@echo "make demo       install, then find out how deep a network must be for MNIST (three minutes)"
-	@echo "make test       install with the test tools, then run every test (a quarter of an hour)"
-	@echo "make test-fast  the same, without the slow tests (a minute and a half)"
+	@echo "make test       install with the test tools, then run every test (15 to 25 minutes)"
+	@echo "make test-fast  the same, without the slow tests (two to six minutes)"
 	@echo "make lint       run ruff, ruff format and mypy --strict"
 	@echo "make bench      measure our speed against PyTorch and JAX (an hour; can be interrupted and continued)"
 	@echo "make results    train the networks that the README reports again (an hour; can be interrupted and continued)"
