@@ -1,0 +1,1 @@
+"""The interactive page about a trained network, which computes everything itself."""
