@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from verydeep.data._config import DataConfig
     from verydeep.data._contact_sheet import contact_sheet, save_contact_sheet as save_contact_sheet
     from verydeep.data._dataset import Dataset, Split
-    from verydeep.data._load import load_dataset, load_split as load_split, raw_samples as raw_samples
+    from verydeep.data._load import (
+        load_dataset,
+        load_split as load_split,
+        load_with_raw as load_with_raw,
+        raw_samples as raw_samples,
+    )
     from verydeep.data._task import Task
     from verydeep.data.known._catalogue import (
         KNOWN_DATASETS as KNOWN_DATASETS,

@@ -58,16 +58,33 @@ def load_dataset(
         ('high', 'low')
     """
     memory = in_memory(source)
-    config = _config(source, memory, options)
+    return _load(_config(source, memory, options), memory, root)[0]
+
+
+def load_with_raw(
+    config: DataConfig, root: str | os.PathLike[str] | None = None
+) -> tuple[Dataset, dict[str, UnpreparedSplit]]:
+    """Load a dataset as `load_dataset` does, and the samples and targets of its splits as they were read.
+
+    Args:
+        config: The data.
+        root: The folder of known datasets.
+    """
+    return _load(config, None, root)
+
+
+def _load(
+    config: DataConfig, memory: InMemory | None, root: str | os.PathLike[str] | None
+) -> tuple[Dataset, dict[str, UnpreparedSplit]]:
     known = memory is None and config.source in KNOWN_NAMES
     check_options(config, known, memory)
     splits, task = _known_splits(config.source, root) if known else _own_splits(config, memory)
     splits = add_splits(splits, config)
     task = fit_task(task, splits["train"].y, config.source)
     if isinstance(splits["train"].x, Table):
-        return _from_tables(splits, task, config)
+        return _from_tables(splits, task, config), splits
     lazily = not known and memory is None and is_memory_mapped(Path(config.source))
-    return _from_arrays(splits, task, config, lazily)
+    return _from_arrays(splits, task, config, lazily), splits
 
 
 def load_split(inputs: Inputs, trained: DataConfig, source: str, split: str, root: str | Path | None = None) -> Split:

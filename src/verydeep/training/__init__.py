@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         RunData as RunData,
         load_data as load_data,
         load_own as load_own,
+        load_own_with_raw as load_own_with_raw,
         split_of as split_of,
     )
     from verydeep.training.run._seed_runs import (

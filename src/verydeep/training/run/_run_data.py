@@ -10,7 +10,17 @@ import torch
 from torch import Tensor
 
 from verydeep.config import from_dict, to_dict
-from verydeep.data import ArrayPreparation, Dataset, Inputs, Split, TablePreparation, Task, load_dataset, load_split
+from verydeep.data import (
+    ArrayPreparation,
+    Dataset,
+    Inputs,
+    Split,
+    TablePreparation,
+    Task,
+    UnpreparedSplit,
+    load_split,
+    load_with_raw,
+)
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.training.run._run import Run
@@ -77,15 +87,20 @@ def inputs_of(run: Run, source: str = "new data") -> Inputs:
 
 def load_own(run: Run, root: str | Path | None = None) -> Dataset:
     """Load the data that a run was trained on; raises a `UserError` if it has changed since."""
+    return load_own_with_raw(run, root)[0]
+
+
+def load_own_with_raw(run: Run, root: str | Path | None = None) -> tuple[Dataset, dict[str, UnpreparedSplit]]:
+    """Load the data that a run was trained on, prepared and as it was read."""
     if "dataset" in run.user_supplied:
         raise UserError(f"{run.path} was trained on data given in Python; name the data to use")
-    dataset = load_dataset(run.config.data, root)
+    dataset, raw = load_with_raw(run.config.data, root)
     if changed := data_changes(run, dataset):
         raise UserError(
             f"{run.config.data.source} has changed since {run.path} was trained on it ({changed}); "
             "to use the current version, name it as the data"
         )
-    return dataset
+    return dataset, raw
 
 
 def split_of(run: Run, dataset: Dataset, split: str) -> Split:
