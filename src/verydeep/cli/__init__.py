@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "find out how deep a network must be for MNIST, in three minutes",
     "depth": "find out how deep a network must be for your data",
     "eval": "evaluate a run's network, class by class",
+    "explore": "write a page where one plays with a run's network",
     "export": "export a run to ONNX, for programs without PyTorch",
     "models": "list the networks that can be created by name",
     "predict": "predict for new rows or images with a run's network",

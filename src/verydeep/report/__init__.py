@@ -1,8 +1,9 @@
-"""Figures of results, and the HTML pages about a run and about how deep a network must be.
+"""Figures of results, and the HTML pages: about a run, about how deep a network must be, and to explore a network.
 
 Each `plot_*` function takes a result of an analysis, a search or a training and draws it without computing anything.
 It returns matplotlib's figure, which shows itself in a notebook, and writes it to a file if it gets a path.
 `write_report` takes a run, and `write_depth_page` the answer of `how_deep`; both write one self-contained page.
+`write_explore` writes a page in which a run's network itself answers, for samples, drawings and rows of a table.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from verydeep.report._markdown import render_markdown as render_markdown
+    from verydeep.report.explore._page import write_explore
     from verydeep.report.figures._bench import plot_bench as plot_bench
     from verydeep.report.figures._confusion import plot_confusion
     from verydeep.report.figures._curves import plot_curves
@@ -55,5 +57,6 @@ __all__ = [
     "plot_signal_flow",
     "plot_slices",
     "write_depth_page",
+    "write_explore",
     "write_report",
 ]

@@ -1,0 +1,123 @@
+"""`write_explore`: a page that holds a run's network, some of its samples, and everything that computes and draws."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from verydeep.errors import UserError
+from verydeep.files import write_atomic
+from verydeep.report.explore._importance import describe_importance
+from verydeep.report.explore._inputs import describe_inputs
+from verydeep.report.explore._network import describe_network
+from verydeep.report.explore._samples import EmbeddedSamples, choose_samples
+from verydeep.report.explore._weights import describe_weights
+from verydeep.report.explore._words import page_words
+from verydeep.report.html._heat_maps import colour_maps
+from verydeep.report.html._render import fill_template, read_page_file
+from verydeep.training import Run, RunData, list_pretrained, load_own_with_raw, split_of
+
+_WORKER = ("engine.js", "prepare.js", "images.js", "worker.js")  # these run without a document
+_PAGE = (
+    *("elements.js", "state.js", "heatmap.js", "ribbon.js", "layers.js", "journey.js", "answer.js", "score.js"),
+    *("grid.js", "draw.js", "upload.js", "row.js", "inputs.js", "closing.js", "detail.js", "compare.js"),
+    *("tour.js", "start.js"),
+)
+_STYLES = ("explore.css", "panels.css")
+
+Step = Callable[[str], AbstractContextManager[Any]]
+
+
+@contextmanager
+def _silently(_what: str) -> Iterator[None]:
+    yield
+
+
+def write_explore(
+    run: Run, path: str | Path, *, root: str | Path | None = None, status: Step = _silently
+) -> EmbeddedSamples:
+    """Write a page in which a run's network answers for samples, drawings, images or rows of a table.
+
+    The page is one file with weights, samples and inference inside; it needs no server and no network access.
+
+    Args:
+        run: The run, with weights.
+        path: The file to write.
+        root: The folder of known datasets.
+        status: A context manager that is entered with the name of each step that takes time.
+
+    Returns:
+        The samples in the page.
+
+    Raises:
+        UserError: The page cannot run the network, or the run's data is not available.
+
+    Example:
+        >>> from verydeep.data import DataConfig
+        >>> from verydeep.report import write_explore
+        >>> from verydeep.training import ModelConfig, TrainConfig, train
+        >>> config = TrainConfig(data=DataConfig("digits"), model=ModelConfig(depth=4, width=8), epochs=1)
+        >>> run = train(config, "runs/explored")
+        >>> len(write_explore(run, "explore.html").x) >= 200
+        True
+    """
+    model = run.model
+    network = describe_network(model)
+    split_name = "valid" if run.config.evaluate_test == "never" else "test"
+    with status(f"reading {run.config.data.source}"):
+        dataset, raw = load_own_with_raw(run, root)
+        split = split_of(run, dataset, split_name)
+    task, preparation = run.task, RunData.load(run).preparation
+    layers = sum(step["layer"] is not None for step in network.steps)
+    with status("choosing samples"):
+        samples = choose_samples(model, split, raw[split_name], task)
+    with status("finding out which layers matter"):
+        importance = describe_importance(model, dataset, split, split_name, layers)
+    names = {"test": "test", "valid": "validation"}
+    data = {
+        "colour_maps": colour_maps(),
+        "name": _name(run),
+        "data_name": dataset.name,
+        "split": names[split_name],
+        "task": {"kind": task.kind, "names": task.names, "mean": task.mean, "deviation": task.deviation},
+        "network": {"steps": network.steps}
+        | describe_weights(network.weights, model, samples.x, samples.outputs, task),
+        "inputs": describe_inputs(preparation, samples.raw, samples.x, raw[split_name].x),
+        "samples": {
+            "targets": samples.targets.tolist(),
+            "scored": samples.scored.astype(int).tolist(),
+            "of": samples.of,
+        },
+        "importance": importance,
+    }
+    write_atomic(Path(path), _render(data | {"parameters": network.weights.size}))
+    return samples
+
+
+def _name(run: Run) -> str:
+    """The run's folder; a pretrained network is cached in a folder whose name also has a digest."""
+    name = run.path.resolve().name
+    pretrained = next((known for known in list_pretrained() if name.startswith(f"{known}-")), None)
+    return pretrained if pretrained and run.path.resolve().parent.name == "pretrained" else name
+
+
+def _render(data: dict[str, Any]) -> str:
+    context = page_words(data) | {"data": data, "name": data["name"]}
+    style = "\n".join([read_page_file("style.css"), *map(_read, _STYLES)])
+    try:
+        return fill_template("explore.html", context, _script(), style, _read)
+    except ValueError as error:  # JSON has no infinite numbers
+        raise UserError(f"the page cannot show this network: its weights or samples are not finite ({error})") from None
+
+
+def _script() -> str:
+    """One script for the page and for its worker, which has no document."""
+    page = [read_page_file("colour.js"), *map(_read, _PAGE)]
+    parts = ['"use strict";', *map(_read, _WORKER), "if (globalThis.document) {", *page, "}"]
+    return "\n".join(parts) + "\n"
+
+
+def _read(name: str) -> str:
+    own = files("verydeep.report.explore").joinpath("page", name)
+    return own.read_text("utf-8") if own.is_file() else read_page_file(name)
