@@ -18,9 +18,9 @@ def describe_importance(model: Network, dataset: Dataset, split: Split, split_na
         dataset: Its data; the order is selected on training samples.
         split: Held-out samples, on which it is measured which layers are idle.
         split_name: What they are called.
-        layers: The number of layers that can be closed.
+        layers: The number of layers that can be closed; if the analysis cannot close them, the page measures itself.
     """
-    if layers == 0:
+    if layers == 0 or layers != model.highway_depth:
         return {"order": [], "idle": [], "samples": 0}
     work = multiply_adds(model) * layers / 2
     samples = int(max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _WORK // work)))

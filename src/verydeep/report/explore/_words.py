@@ -18,7 +18,7 @@ def page_words(data: dict[str, Any]) -> dict[str, Any]:
     is_image, layer = inputs["kind"] == "image", "layer" if hidden == 1 else "layers"
     thing = _THINGS.get(data["data_name"], "an image" if is_image else "a row")
     journey = f"Watch {thing} travel through {hidden} {layer}"
-    does = ", and see what every layer does to it."
+    does = ", and see what every layer does to it." if hidden else ", and see the answer."
     of = ""
     if closable:
         does = ", see what every layer does to it, and close layers to find out which ones matter."
@@ -30,6 +30,7 @@ def page_words(data: dict[str, Any]) -> dict[str, Any]:
         "about": f"Network {data['name']}: {hidden} hidden {layer}{of}, {data['parameters']:,} weights, trained on "
         f"{data['data_name']}.",
         "rows": hidden,
+        "closable": len(closable),
     }
 
 

@@ -1,5 +1,5 @@
 // The answer: a bar per class or label, or the predicted numbers, and what it would be with all layers open.
-const MOST_BARS = 10;
+const MOST_BARS = 10, MOST_OF_TWO = 4; // classes that are shown
 
 class Answer {
   constructor(element) {
@@ -29,15 +29,16 @@ class Answer {
       const wrong = names.filter((_, label) => values[label] > 0.5 !== target[label] > 0.5);
       return wrong.length ? `${start}. Wrong: ${shortened(wrong.join(", "), 80)}.` : `${start}. All labels are correct.`;
     }
-    return `${start}. True: ${target.map(inUnits).join(", ")}.`;
+    const off = values.map((value, at) => value - target[at]);
+    return off.length > 1 ? `${start}.` : `${start}, too ${off[0] < 0 ? "low" : "high"} by ${inUnits(Math.abs(off[0]))}.`;
   }
 
   bars(slot, isNamed) {
     const values = read(state.traces[slot].logits), whole = state.whole[slot] ? read(state.whole[slot].logits) : values;
     const head = isNamed ? [make("li", { class: "head" }, `Sample ${slot.toUpperCase()}`)] : [];
     if (kind === "regression") return [...head, ...values.map((value, at) => this.number(at, value, whole[at], state.inputs[slot].target?.[at] ?? null))];
-    const shown = [...names.keys()];
-    if (names.length > MOST_BARS) shown.sort((a, b) => Math.max(values[b], whole[b]) - Math.max(values[a], whole[a])).splice(MOST_BARS);
+    const shown = [...names.keys()], most = isNamed ? MOST_OF_TWO : MOST_BARS;
+    if (names.length > most) shown.sort((a, b) => Math.max(values[b], whole[b]) - Math.max(values[a], whole[a])).splice(most);
     const painted = coloursOfClasses(slot);
     return [...head, ...shown.map((name) => this.bar(name, values[name], whole[name], state.inputs[slot].target, painted.get(name)))];
   }

@@ -2,20 +2,15 @@
 class Closing {
   constructor(element) {
     this.element = element;
-    const { order, idle, samples } = store.importance;
     element.hidden = closable.length === 0;
     this.keep = element.querySelector("#keep");
     this.kept = element.querySelector("#kept");
     this.idle = element.querySelector("[data-do=idle]");
-    this.idle.textContent = idle.length ? `Close the ${idle.length} idle` : "No idle layers";
-    this.idle.disabled = idle.length === 0;
     this.keep.max = closable.length;
     this.keep.value = closable.length;
-    const noun = { classification: "accuracy", multilabel: "correct labels", regression: "R²" }[kind];
-    element.querySelector(".how").textContent = `Idle layers can be closed together without losing more ${noun} than chance explains. The order of importance comes from closing layers one after the other, measured on ${samples} samples when this page was written.`;
-    this.idle.addEventListener("click", () => state.close(idle));
+    this.idle.addEventListener("click", () => state.close(store.importance.idle));
     element.querySelector("[data-do=open]").addEventListener("click", () => state.close([]));
-    this.keep.addEventListener("input", () => state.close(order.slice(0, closable.length - Number(this.keep.value))));
+    this.keep.addEventListener("input", () => state.close(store.importance.order.slice(0, closable.length - Number(this.keep.value))));
     element.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.range(new FormData(event.target));
@@ -23,7 +18,27 @@ class Closing {
     for (const name of ["from", "to"]) Object.assign(element.querySelector(`[name=${name}]`), { max: closable.length });
     element.querySelector("[name=to]").value = Math.min(10, closable.length);
     state.on("closed", () => this.draw());
+    if (store.importance.order.length === 0 && closable.length) this.measure();
+    else this.describe(`without losing more ${{ classification: "accuracy", multilabel: "correct labels", regression: "R²" }[kind]} than chance explains. The order of importance comes from closing layers one after the other, measured on ${store.importance.samples} samples when this page was written.`);
     this.draw();
+  }
+
+  // The page measures what the command could not.
+  async measure() {
+    this.keep.disabled = true;
+    this.idle.disabled = true;
+    this.idle.textContent = "Measuring …";
+    store.importance = await state.backend.ask({ do: "importance" });
+    this.keep.disabled = false;
+    this.describe(`at hardly any loss. The order of importance is by what closing each layer alone costs, measured on ${store.importance.samples} samples.`);
+    state.tell("chosen");
+  }
+
+  describe(how) {
+    const { length } = store.importance.idle;
+    this.idle.textContent = length === 0 ? "No idle layers" : length === 1 ? "Close the idle layer" : `Close the ${length} idle layers`;
+    this.idle.disabled = length === 0;
+    this.element.querySelector(".how").textContent = `Idle layers can be closed together ${how}`;
   }
 
   range(form) {

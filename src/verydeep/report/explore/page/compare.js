@@ -6,7 +6,7 @@ class Compare {
     this.element = element;
     this.journey = journey;
     this.means = [];
-    const words = { mean: `With a ${groupNoun} mean`, classes: { classification: "Two classes", multilabel: "Two labels", regression: "Two thirds" }[kind] };
+    const words = { mean: `With a ${groupNoun} mean`, classes: { classification: "Two classes", multilabel: "Two labels", regression: "Two groups" }[kind] };
     for (const radio of element.querySelectorAll("[name=mode]")) {
       radio.addEventListener("change", () => this.enter(radio.value));
       if (words[radio.value]) radio.nextElementSibling.textContent = words[radio.value];
@@ -23,7 +23,7 @@ class Compare {
     this.quantity.value = state.quantity;
     this.quantity.addEventListener("change", () => { state.set({ quantity: this.quantity.value }); this.rebuild(); });
     state.on("closed", () => this.average());
-    state.on("trace", () => this.rescale());
+    state.on("trace", () => { this.rescale(); journey.draw(); });
     this.rebuild();
   }
 
@@ -93,7 +93,7 @@ class Compare {
     const { mode } = state, means = this.chosen.map((group) => shortened(group?.name ?? "", 18));
     for (const [select, isShown] of [[this.selects[0], mode === "mean" || mode === "classes"], [this.selects[1], mode === "classes"]]) select.closest("label").hidden = !isShown;
     this.quantity.closest("label").hidden = !hasGates || mode === "one";
-    const what = state.quantity === "gates" ? "gates" : "outputs", ribbon = (slot, title) => new Ribbon({ id: `ribbon-${slot}`, slot, title, note: "What the classifier would say after each layer." });
+    const what = state.quantity === "gates" ? "gates" : "outputs", ribbon = (slot, title) => new Ribbon({ id: `ribbon-${slot}`, slot, title, note: `What the ${kind === "regression" ? "output layer" : "classifier"} would say after each layer.` });
     const between = (title, a, b) => Object.assign(this.difference("difference", title, a, b), { pair: [a, b] });
     const panels = {
       one: () => [

@@ -15,7 +15,7 @@ class Grid {
     this.more.addEventListener("click", () => { this.shown += 200; this.fill(); });
     this.list.addEventListener("keydown", (event) => this.key(event));
     state.on("score", () => this.mark());
-    state.on("input", () => this.mark());
+    state.on("input mode", () => this.mark());
     this.fill();
   }
 
@@ -45,7 +45,7 @@ class Grid {
   }
 
   mark() {
-    const chosen = Object.entries(state.inputs).map(([slot, input]) => [input.input.sample, slot]);
+    const chosen = Object.entries(state.inputs).filter(([slot]) => slot === "a" || state.mode === "two").map(([slot, input]) => [input.input.sample, slot]);
     let tabbable = null;
     for (const [sample, button] of this.buttons) {
       const slot = chosen.find(([which]) => which === sample)?.[1];

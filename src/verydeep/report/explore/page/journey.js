@@ -12,16 +12,23 @@ class Journey {
     this.layers = new Layers();
     this.last = null; // the layer that was switched last, where a range starts
     new ResizeObserver(() => this.draw()).observe(this.element);
-    state.on("trace", ({ moves }) => (moves ? this.travel() : this.draw()));
+    this.pointed = null; // what the readout is about
+    state.on("trace", ({ moves }) => {
+      if (this.pointed) this.describe(...this.pointed);
+      if (moves) this.travel();
+      else this.draw();
+    });
     state.on("chosen closed means", () => this.draw());
     for (const query of [dark, paper]) query.addEventListener("change", () => this.draw());
     for (const [name, factor] of [["in", 2], ["out", 0.5], ["all", 0]]) {
       element.querySelector(`[data-zoom=${name}]`).addEventListener("click", () => this.zoom(factor));
     }
-    element.querySelector(".zoom").hidden = rows.length <= 30;
+    element.querySelector(".zoom").hidden = rows.length <= 60;
+    for (const part of ["#compare", "#detail"]) element.querySelector(part).hidden = rows.length === 0;
     this.listen(this.layers.canvas, true);
     this.layers.canvas.addEventListener("keydown", (event) => this.key(event));
     this.layers.canvas.addEventListener("focus", () => this.describe(state.chosen));
+    this.layers.canvas.addEventListener("blur", () => this.forget());
   }
 
   show(panels) {
@@ -46,12 +53,17 @@ class Journey {
 
   listen(canvas, switches) {
     canvas.addEventListener("pointermove", (event) => this.describe(this.rowAt(event), this.blockAt(canvas, event)));
-    canvas.addEventListener("pointerleave", () => { this.readout.textContent = this.hint; });
+    canvas.addEventListener("pointerleave", () => this.forget());
     canvas.addEventListener("click", (event) => {
       const row = this.rowAt(event);
       if (switches) this.switch(row, event.shiftKey);
       state.choose(row);
     });
+  }
+
+  forget() {
+    this.pointed = null;
+    this.readout.textContent = this.hint;
   }
 
   blockAt(canvas, event) {
@@ -94,6 +106,7 @@ class Journey {
   describe(number, at = null) {
     const row = rows[number], trace = state.traces.a, parts = [];
     if (!row) return;
+    this.pointed = [number, at];
     if (row.layer !== null) parts.push(state.closed.has(row.layer) ? "closed, so it copies its input" : "open");
     if (at !== null && at.column < row.width && at.panel.row(number)) {
       parts.push(`${isConvolutional ? "feature map" : "block"} ${at.column + 1}: ${say(at.panel.row(number)[at.column])}`);

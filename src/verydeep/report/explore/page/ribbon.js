@@ -35,14 +35,15 @@ class Ribbon {
     const starts = shown.map(() => 0);
     for (const name of order) {
       const ends = shown.map(({ values }, at) => (name === null ? 1 : starts[at] + values[name]));
-      pen.beginPath();
-      shown.forEach(({ y }, at) => { // each layer is a step, joined smoothly to the next
-        pen.lineTo(ends[at] * width, y - high * 0.3);
-        pen.lineTo(ends[at] * width, y + high * 0.3);
-      });
+      pen.beginPath(); // each layer is a step, joined smoothly to the next
+      const above = (at) => shown[at].y - high * (at === 0 ? 0.5 : 0.3), below = (at) => shown[at].y + high * (at === shown.length - 1 ? 0.5 : 0.3);
+      for (let at = 0; at < shown.length; at++) {
+        pen.lineTo(ends[at] * width, above(at));
+        pen.lineTo(ends[at] * width, below(at));
+      }
       for (let at = shown.length - 1; at >= 0; at--) {
-        pen.lineTo(starts[at] * width, shown[at].y + high * 0.3);
-        pen.lineTo(starts[at] * width, shown[at].y - high * 0.3);
+        pen.lineTo(starts[at] * width, below(at));
+        pen.lineTo(starts[at] * width, above(at));
       }
       pen.fillStyle = name === null ? colour("--pad") : colour(painted.get(name));
       pen.fill();

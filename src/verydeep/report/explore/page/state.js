@@ -26,7 +26,7 @@ const groups = (() => {
   const has = (at, name) => (kind === "classification" ? targets[at] === name : targets[at][name] > 0.5);
   return names.map((name, number) => ({ name, samples: all.filter((at) => has(at, number)) })).filter((group) => group.samples.length);
 })();
-const groupNoun = { classification: "class", multilabel: "label", regression: "third" }[kind];
+const groupNoun = { classification: "class", multilabel: "label", regression: "group" }[kind];
 
 class Backend { // requests to the worker, answered in any order
   constructor() {

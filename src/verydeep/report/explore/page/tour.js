@@ -24,7 +24,8 @@ class Tour {
     this.act.addEventListener("click", () => STOPS[this.at].act[1]());
     document.addEventListener("keydown", (event) => { if (event.key === "Escape" && this.at >= 0) this.end(); });
     for (const name of ["resize", "scroll"]) addEventListener(name, () => this.place(), { passive: true });
-    byId("invite").hidden = seen();
+    byId("start-tour").hidden = rows.length === 0;
+    byId("invite").hidden = seen() || rows.length === 0;
   }
 
   go(to) {

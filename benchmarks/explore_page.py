@@ -1,0 +1,110 @@
+"""How fast the interactive page is: `python benchmarks/explore_page.py [NAME ...]`.
+
+Writes the pages of a few networks and uses them in headless chromium: how large a file is, how long it takes to open,
+and how long after a click that closes a layer the answer and the score over all samples are there. Times are from the
+click to the changed text, the minimum and the median over layers. Results: results/benchmarks/explore-page.json.
+"""
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _result import write_result
+from playwright.sync_api import Page, sync_playwright
+
+from verydeep.data import DataConfig
+from verydeep.report import write_explore
+from verydeep.training import ModelConfig, Run, TrainConfig, train
+
+OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "explore-page.json"
+CLICKS = 16
+CLICK = """async ([layer, layers]) => {
+  const changed = (selector) => new Promise((resolve) => {
+    const target = document.querySelector(selector);
+    const observer = new MutationObserver(() => { observer.disconnect(); resolve(performance.now()); });
+    observer.observe(target, { childList: true, characterData: true, subtree: true });
+  });
+  const canvas = document.querySelector(".switches"), box = canvas.getBoundingClientRect();
+  const y = box.top + 1 + (layer + 1.5) / (layers + 1) * (box.height - 2);
+  const answer = changed(".bars"), score = changed("#score .text"), began = performance.now();
+  canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: box.right - 5, clientY: y }));
+  return [await answer - began, await score - began, Number(document.querySelector("#score").dataset.milliseconds)];
+}"""
+
+
+def pretrained(_folder: Path) -> Run:
+    return Run.load("pretrained:highway50-mnist")
+
+
+def thousand_layers(folder: Path) -> Run:
+    config = TrainConfig(DataConfig("digits"), ModelConfig(depth=1000, width=50), epochs=1, threads=1)
+    return train(config, folder / "deep", progress=False)
+
+
+def highway_b(folder: Path) -> Run:
+    """The largest convolutional network of the tables; its weights do not matter for the speed."""
+    random = np.random.default_rng(0)
+    pictures = random.integers(0, 256, (60, 3, 32, 32), dtype=np.uint8)
+    np.savez(folder / "pictures.npz", x=pictures, y=np.arange(60) % 10)
+    config = TrainConfig(DataConfig(str(folder / "pictures.npz")), ModelConfig("highway-b"), epochs=1, threads=1)
+    return train(config, folder / "conv", progress=False)
+
+
+NETWORKS: dict[str, Callable[[Path], Run]] = {
+    "highway50-mnist": pretrained,
+    "1000 layers": thousand_layers,
+    "highway-b": highway_b,
+}
+
+
+def wait_for_score(page: Page) -> None:
+    while not page.evaluate("document.querySelector('#score').dataset.milliseconds"):
+        page.wait_for_timeout(50)
+
+
+def measure(page: Page, path: Path, layers: int) -> dict[str, Any]:
+    began = time.perf_counter()
+    page.goto(path.as_uri())
+    wait_for_score(page)
+    opened = time.perf_counter() - began
+    chosen = np.linspace(0, layers - 1, min(CLICKS, layers)).astype(int).tolist()
+    clicks = [page.evaluate(CLICK, [layer, layers]) for layer in [*chosen, *reversed(chosen)]]
+    names = ("milliseconds_to_answer", "milliseconds_to_score", "milliseconds_of_scoring")
+    times = {
+        name: {"minimum": round(min(values), 1), "median": round(statistics.median(values), 1)}
+        for name, values in zip(names, zip(*clicks, strict=True), strict=True)
+    }
+    return {"seconds_to_open": round(opened, 2), **times}
+
+
+def main() -> None:
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        sys.exit("explore_page: chromium or Chrome must be installed")
+    results = {}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        options = {"args": ["--disable-gpu", "--disable-dev-shm-usage"], "executable_path": browser}
+        page = playwright.chromium.launch(**options).new_page(viewport={"width": 1280, "height": 900})  # type: ignore[arg-type]
+        page.emulate_media(reduced_motion="reduce")
+        for name in sys.argv[1:] or NETWORKS:
+            run = NETWORKS[name](Path(folder))
+            path, began = Path(folder) / "page.html", time.perf_counter()
+            samples = write_explore(run, path)
+            results[name] = {
+                "megabytes": round(path.stat().st_size / 1e6, 2),
+                "samples": int(samples.scored.sum()),
+                "seconds_to_write": round(time.perf_counter() - began, 1),
+                **measure(page, path, run.model.highway_depth),
+            }
+            print(name, results[name], flush=True)
+    write_result(OUT, {"command": "python benchmarks/explore_page.py", "networks": results})
+
+
+if __name__ == "__main__":
+    main()

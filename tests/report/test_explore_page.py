@@ -1,0 +1,274 @@
+"""The interactive page in a real browser: someone clicks, draws, types and reads."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+
+from verydeep.report import write_explore
+from verydeep.training import Run
+
+from ._explored import COLUMNS, EVIL, table_run
+from .test_browser import Opened, browser, contrast, needs_chromium
+
+pytestmark = [pytest.mark.slow, needs_chromium]
+__all__ = ["browser"]  # a fixture
+WIDE = {"viewport": {"width": 1280, "height": 900}}
+
+
+@pytest.fixture(scope="module")
+def digits(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, torch.Tensor]:
+    """The page about a network of four highway layers, and its samples."""
+    path = tmp_path_factory.mktemp("explore") / "digits.html"
+    return path, write_explore(trained, path).x
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    """The page about a table with hostile names, and its run."""
+    folder = tmp_path_factory.mktemp("table")
+    run = table_run(folder)
+    write_explore(run, folder / "table.html")
+    return folder / "table.html", run
+
+
+class Explored(Opened):
+    """An open page that has computed its first score."""
+
+    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
+        super().__init__(browser, path, reduced_motion="reduce", **(WIDE | options))
+        expect(self.page.locator("#score .text")).to_contain_text("samples", timeout=20_000)
+
+    def values(self) -> list[float]:
+        """The percentages of the answer."""
+        shown = self.page.locator(".bars .value").all_inner_texts()
+        return [float(text.split("%")[0]) / 100 for text in shown]
+
+    def click_layer(self, layer: int, layers: int = 4, **options: Any) -> None:
+        """Click the switch of a layer, counted from 1; the first row is the plain layer."""
+        canvas = self.page.locator(".switches")
+        box = canvas.bounding_box()
+        assert box is not None
+        y = 1 + (layer + 0.5) / (layers + 1) * (box["height"] - 2)
+        canvas.click(position={"x": box["width"] - 10, "y": y}, **options)
+
+
+@pytest.fixture
+def opened(browser: Browser, digits: tuple[Path, torch.Tensor]) -> Iterator[Explored]:
+    found = Explored(browser, digits[0])
+    yield found
+    assert found.problems == []
+    found.page.context.close()
+
+
+def expect_score(page: Page, text: str) -> None:
+    expect(page.locator("#score .text")).to_contain_text(text, timeout=10_000)
+
+
+def probabilities(run: Run, x: torch.Tensor, closed: set[int]) -> np.ndarray:
+    with torch.inference_mode():
+        return np.asarray(run.model(x, closed=closed).softmax(1).numpy())
+
+
+def test_it_answers_like_python_with_layers_open_and_closed(
+    opened: Explored, trained: Run, digits: tuple[Path, torch.Tensor]
+) -> None:
+    page, x = opened.page, digits[1]
+    assert opened.values() == pytest.approx(probabilities(trained, x[:1], set())[0], abs=6e-4)
+    page.locator("[data-sample='7']").click()
+    expect(page.locator(".preview figcaption")).to_contain_text("sample 8")
+    expect(page.locator("#answer")).not_to_have_class(re.compile("busy"))
+    assert opened.values() == pytest.approx(probabilities(trained, x[7:8], set())[0], abs=6e-4)
+    opened.click_layer(2)
+    expect_score(page, "3 of 4 layers open")
+    assert opened.values() == pytest.approx(probabilities(trained, x[7:8], {1})[0], abs=6e-4)
+    opened.click_layer(4, modifiers=["Shift"])
+    expect_score(page, "1 of 4 layers open")
+    assert opened.values() == pytest.approx(probabilities(trained, x[7:8], {1, 2, 3})[0], abs=6e-4)
+    page.locator("[data-do=open]").click()
+    expect_score(page, "All 4 layers are open")
+
+
+def test_the_score_is_that_of_python(opened: Explored, trained: Run, digits: tuple[Path, torch.Tensor]) -> None:
+    page = opened.page
+    scored = page.evaluate("JSON.parse(document.getElementById('data').textContent).samples")
+    counted = np.array(scored["scored"], dtype=bool)
+    for closed in (set[int](), {0, 1, 2, 3}):
+        right = probabilities(trained, digits[1], closed).argmax(1) == np.array(scored["targets"])
+        expect(page.locator("#score .big")).to_contain_text(f"{right[counted].mean():.1%}")
+        page.locator("#keep").fill("0")
+        expect_score(page, "0 of 4 layers open")
+
+
+def test_layers_are_closed_with_the_keyboard(opened: Explored) -> None:
+    page = opened.page
+    page.locator(".switches").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    expect_score(page, "3 of 4 layers open")
+    expect(page.locator("#journey .readout")).to_contain_text("Layer 1: closed, so it copies its input")
+    page.keyboard.press("End")
+    page.keyboard.press("Shift+Space")
+    expect_score(page, "0 of 4 layers open")
+    page.keyboard.press("Enter")
+    expect_score(page, "1 of 4 layers open")
+    expect(page.locator("#detail h3")).to_have_text("Layer 4")
+
+
+def test_many_layers_are_closed_at_once(opened: Explored) -> None:
+    page = opened.page
+    page.locator(".range [name=from]").fill("2")
+    page.locator(".range [name=to]").fill("3")
+    page.locator(".range button").click()
+    expect_score(page, "2 of 4 layers open")
+    page.locator("#keep").fill("3")
+    expect_score(page, "3 of 4 layers open")
+    expect(page.locator("#kept")).to_have_text("3 of 4")
+
+
+def test_a_drawing_is_answered(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#tab-draw").click()
+    pad = page.locator(".pad canvas")
+    pad.scroll_into_view_if_needed()
+    box = pad.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"]
+    page.mouse.move(x, y + 20)
+    page.mouse.down()
+    page.mouse.move(x, y + box["height"] - 20, steps=8)
+    page.mouse.up()
+    expect(page.locator(".preview figcaption")).to_have_text("your drawing")
+    expect(page.locator(".sentence")).to_have_text(re.compile(r"^\d \(\d+%\)\.$"))
+    drawn = opened.pixels(".preview canvas")
+    page.locator("#panel-draw [data-do=clear]").click()
+    pad.focus()
+    for key in ("Space", *["ArrowRight"] * 6, *["ArrowDown"] * 6, "Space"):
+        page.keyboard.press(key)
+    expect(page.locator("#answer")).not_to_have_class(re.compile("busy"))
+    assert opened.pixels(".preview canvas") != drawn
+
+
+def test_an_image_is_uploaded(opened: Explored, tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.fromarray(np.full((40, 30), 200, dtype=np.uint8)).save(tmp_path / "<b>grey.png")
+    (tmp_path / "broken.png").write_text("no image")
+    page = opened.page
+    page.locator("#tab-upload").click()
+    page.locator("input[type=file]").set_input_files(tmp_path / "<b>grey.png")
+    expect(page.locator(".preview figcaption")).to_have_text("<b>grey.png")
+    page.locator("input[type=file]").set_input_files(tmp_path / "broken.png")
+    expect(page.locator(".problem")).to_have_text("broken.png cannot be read as an image.")
+
+
+def test_samples_and_classes_are_compared(opened: Explored) -> None:
+    page = opened.page
+    page.get_by_label("Two samples").check()
+    expect(page.locator("[data-panel=difference] figcaption")).to_contain_text("A minus B")
+    expect(page.locator(".preview figure")).to_have_count(2)
+    page.get_by_label("Two classes").check()
+    expect(page.locator("[data-panel=second] figcaption")).to_contain_text("Mean gates: 1")
+    before = opened.pixels("[data-panel=second] .map")
+    page.get_by_label("Second group").select_option("5")
+    expect(page.locator("[data-panel=second] figcaption")).to_contain_text("Mean gates: 5")
+    assert opened.pixels("[data-panel=second] .map") != before
+    page.get_by_label("With a class mean").check()
+    expect(page.locator("[data-panel=difference] figcaption")).to_contain_text("Sample minus mean")
+    page.get_by_label("One sample").check()
+    expect(page.locator("[data-panel=outputs]")).to_be_visible()
+
+
+def test_the_tour_explains_and_can_be_left(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#invite [data-do=start]").click()
+    titles = []
+    for _ in range(7):
+        titles.append(page.locator("#tour h2").inner_text())
+        page.locator("#tour [data-do=next]").click()
+    assert len(set(titles)) == 7
+    expect(page.locator("#tour")).to_be_hidden()
+    expect(page.locator("#invite")).to_be_hidden()
+    page.locator("#start-tour").click()
+    expect(page.locator("#tour .count")).to_have_text("1 of 7")
+    page.keyboard.press("Escape")
+    expect(page.locator("#tour")).to_be_hidden()
+    expect(page.locator("#start-tour")).to_be_focused()
+
+
+def test_a_row_is_edited(browser: Browser, table: tuple[Path, Run]) -> None:
+    path, run = table
+    opened = Explored(browser, path)
+    page = opened.page
+    page.locator("#tab-row").click()
+    page.get_by_label(COLUMNS[0], exact=True).fill("9.5")
+    page.get_by_label(COLUMNS[1], exact=True).select_option(label="red")
+    page.get_by_label("sold").fill("2021-02-03")
+    page.get_by_label("new", exact=True).select_option(label="false")
+    page.get_by_label("share", exact=True).fill("3.5")
+    expect(page.locator(".preview figcaption")).to_contain_text("sample 1, edited")
+    row = {COLUMNS[0]: "9.5", COLUMNS[1]: "red", "sold": "2021-02-03", "new": "False", "share": "3.5%"}
+    page.wait_for_timeout(300)
+    assert opened.values() == pytest.approx(run.predict_proba([row])[0], abs=6e-4)
+    page.get_by_label(COLUMNS[0], exact=True).fill("")
+    page.get_by_label(COLUMNS[1], exact=True).select_option("missing")
+    page.wait_for_timeout(300)
+    missing = run.predict_proba([row | {COLUMNS[0]: None, COLUMNS[1]: None}])
+    assert opened.values() == pytest.approx(missing[0], abs=6e-4)
+    assert opened.problems == []
+    page.context.close()
+
+
+def test_names_never_become_markup(browser: Browser, table: tuple[Path, Run]) -> None:
+    opened = Explored(browser, table[0])
+    for mode in ("mean", "two", "classes", "one"):
+        opened.page.locator(f"[name=mode][value={mode}]").check()
+    opened.page.wait_for_timeout(300)
+    assert opened.page.title() == "table: explore"
+    assert opened.page.locator(".bars .name").first.get_attribute("title") == EVIL
+    assert opened.page.locator("main img, main script").count() == 0
+    assert opened.problems == []
+    opened.page.context.close()
+
+
+@pytest.mark.parametrize(("target", "options"), [("price", {}), ("a,b", {"task": "multilabel"})])
+def test_numbers_and_labels_are_predicted(
+    browser: Browser, tmp_path: Path, target: str, options: dict[str, object]
+) -> None:
+    run = table_run(tmp_path, target, **options)
+    write_explore(run, tmp_path / "page.html")
+    opened = Explored(browser, tmp_path / "page.html")
+    expect(opened.page.locator("#score .big")).to_contain_text("R²" if target == "price" else "correct labels")
+    expect(opened.page.locator(".bars li")).to_have_count(1 if target == "price" else 2)
+    assert opened.problems == []
+    opened.page.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1920])
+def test_no_screen_needs_scrolling_sideways(browser: Browser, digits: tuple[Path, torch.Tensor], width: int) -> None:
+    opened = Explored(browser, digits[0], viewport={"width": width, "height": 800})
+    for mode in ("two", "one"):
+        opened.page.locator(f"[name=mode][value={mode}]").check()
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    opened.page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(browser: Browser, digits: tuple[Path, torch.Tensor], scheme: Any) -> None:
+    opened = Explored(browser, digits[0], color_scheme=scheme)
+    script = """() => [...document.querySelectorAll('p, dt, dd, h2, h3, button:enabled, label, li, figcaption, span')]
+      .filter((e) => e.checkVisibility() && e.textContent.trim()).map((e) => {
+        let b = e;
+        while (getComputedStyle(b).backgroundColor === 'rgba(0, 0, 0, 0)' && b.parentElement) b = b.parentElement;
+        return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"""
+    pairs = {tuple(pair) for pair in opened.page.evaluate(script)}
+    assert min(contrast(*pair) for pair in pairs) >= 4.5
+    opened.page.emulate_media(media="print")
+    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    opened.page.context.close()
