@@ -38,6 +38,7 @@ from verydeep.paper import (
     table_lines,
     time_left,
 )
+from verydeep.paper.tables._page import core_hours
 from verydeep.studies import TrainingRecord, open_study, work
 from verydeep.training import EpochMetrics, Run
 from verydeep.training.step._distillation import _make_regressor
@@ -80,7 +81,8 @@ def test_a_quick_run_is_marked_and_not_compared_with_published_numbers(tmp_path:
     trial.curves = {0: curve([0.5])}
     true = made_up(tmp_path, "highway-b", [curve([0.5])])
     assert [network.published for network in table_panel("table2", [trial, true])] == [None, pytest.approx(0.9228)]
-    assert "| digits (quick run) |" in "".join(table_lines("table2", [trial]))
+    assert "| digits (quick run) |" in (lines := "".join(table_lines("table2", [trial])))
+    assert "| 1 min | | Abacus" in lines  # no speed: how many images is not known
 
 
 @pytest.mark.slow
@@ -185,8 +187,9 @@ def test_a_row_shows_best_mean_and_deviation_of_the_finished_runs(tmp_path: Path
     made_up(tmp_path, "highway-mnist-16", [*ended, curve([0.7]), curve([0.1], status="diverged")])
     assert row(tmp_path, "highway-mnist-16") == (
         "| Highway, 10 layers, width 16 | MNIST | 39K | 99.43 (99.40 ± 0.03) "
-        "| 99.60 (99.50 ± 0.14); 1 still training; 1 diverged | fast | 30 | 2 | 30 min | Abacus, 1 thread |"
+        "| 99.60 (99.50 ± 0.14); 1 still training; 1 diverged | fast | 30 | 2 | 30 min | 1,000 | Abacus, 1 thread |"
     )
+    assert core_hours(read_results(tmp_path)) == pytest.approx((30 + 30 + 1 + 1) / 60)
     assert "not yet run" in row(tmp_path, "highway-mnist-32")
     assert "| 90.78 | not trained here |" in "".join(table_lines("table3", []))
 

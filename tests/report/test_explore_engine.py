@@ -1,6 +1,7 @@
 """The networks in the interactive page compute what Python computes, with layers open and closed."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 
 import pytest
@@ -9,7 +10,19 @@ from playwright.sync_api import Page
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.models import Conv, ConvConfig, Dense, Dropout, Highways, MLPConfig, Network, Pool, build, create_model
+from verydeep.models import (
+    MLP,
+    Conv,
+    ConvConfig,
+    Dense,
+    Dropout,
+    Highways,
+    MLPConfig,
+    Network,
+    Pool,
+    build,
+    create_model,
+)
 from verydeep.nn._activations import ACTIVATIONS
 from verydeep.report.explore._network import describe_network
 
@@ -49,7 +62,7 @@ def stack(kind: str = "highway", activation: str = "tanh", depth: int = 4, width
 
 
 CASES: dict[str, Callable[[], Network]] = {
-    **{f"highway, {name}": lambda name=name: build(stack(activation=name)) for name in sorted(ACTIVATIONS)},
+    **{f"highway, {name}": partial(build, stack(activation=name)) for name in sorted(ACTIVATIONS)},
     "independent carry": lambda: build(stack(carry="independent")),
     "plain": lambda: build(stack("plain", "relu")),
     "plain, maxout": lambda: build(stack("plain", "maxout")),
@@ -81,10 +94,12 @@ def expected(model: Network, x: Tensor, closed: set[int]) -> tuple[Tensor, list[
         stack = getattr(model, "stack", None)
         if model.highway_depth or stack is None or not closed:
             return model(x, closed=closed & set(range(model.highway_depth))), [t.t for t in model.trace(x, closed)]
-        y = stack.activation(model.input(x))  # type: ignore[attr-defined]
+        assert isinstance(model, MLP)
+        assert model.input is not None
+        y = stack.activation(model.input(x))
         for number, parameters in enumerate(stack.layer_parameters()):
             y = y if number in closed else stack._layer(y, *parameters)
-        return model.classifier(y), []  # type: ignore[misc]
+        return model.classifier(y), []
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -119,8 +134,10 @@ def test_the_answer_of_the_first_layer_is_the_classifier_on_its_output(engine: P
     model, x = build(stack()).eval(), torch.randn(1, 5)
     described = describe_network(model)
     result = engine.evaluate(RUN, [described.steps, described.weights.tolist(), x.tolist(), []])
+    assert isinstance(model, MLP)
+    assert model.input is not None
     with torch.no_grad():
-        wanted = model.classifier(model.activation(model.input(x)))  # type: ignore[attr-defined, misc, operator]
+        wanted = model.classifier(model.activation(model.input(x)))
     torch.testing.assert_close(torch.tensor(result["found"][0][0]["first"]), wanted[0])
 
 

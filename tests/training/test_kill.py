@@ -28,7 +28,7 @@ import verydeep.training.run._state as state
 trainer._SYNC_EVERY = 5  # so that this small set has checkpoints inside an epoch
 CHANGES = {
     "finished": dict(epochs=2),
-    "short epochs": dict(epochs=5, checkpoint_every=1e9),
+    "short epochs": dict(epochs=5, checkpoint_every=1e9, snapshots=2),
     "adam": dict(epochs=2, optim=OptimConfig("adam", 0.01)),
     "muon": dict(epochs=2, optim=OptimConfig("muon", 0.01)),
     "regression": dict(epochs=2, metric="mae", evaluate_test="end"),
@@ -98,7 +98,8 @@ def outcome(path):
     with safe_open(max((path / "checkpoint").glob("*.safetensors")), "pt") as file:
         state = {name: file.get_tensor(name).tolist() for name in file.keys()}
     kept = sorted(str(file.relative_to(path)) for file in path.rglob("*"))
-    return [repr(lines), repr(summary), repr(state), (path / "model.safetensors").read_bytes(), kept]
+    snapshots = [file.read_bytes() for file in sorted((path / "snapshots").glob("*"))]
+    return [repr(lines), repr(summary), repr(state), (path / "model.safetensors").read_bytes(), snapshots, kept]
 
 
 attempt(root / "whole")
@@ -133,6 +134,7 @@ def test_dying_before_any_file_operation_changes_nothing(scenario: str, tmp_path
     touched = " ".join(found["died"])
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "checkpoint/", "summary.json", "events.log"):
         assert name in touched
+    assert ("snapshots/" in touched) == (scenario == "short epochs")
 
 
 @pytest.mark.slow

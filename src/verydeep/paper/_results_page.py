@@ -1,6 +1,7 @@
 """docs/results.md: all results of the paper's tables and figures, written from `results/` alone."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,16 @@ from verydeep.files import read_json, write_atomic
 from verydeep.paper._templates import TEMPLATES
 from verydeep.paper.fig1._claims import claims
 from verydeep.paper.fig1._summary import TOP, Fig1Row
-from verydeep.paper.tables._page import AuthorsLog, TableLine, authors_log, read_results, replaced_recipes, table_rows
+from verydeep.paper.tables._page import (
+    AuthorsLog,
+    TableLine,
+    authors_log,
+    core_hours,
+    read_results,
+    replaced_recipes,
+    table_rows,
+)
+from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TABLES
 from verydeep.report import render_markdown
 
@@ -56,12 +66,14 @@ def results_page(results: Path, beside: Path) -> str:
         results: The folder of all results.
         beside: The folder of the page, which its links are relative to.
     """
+    found = read_results(results / "tables")
     return render_markdown(
         "results.md",
         TEMPLATES,
         link=os.path.relpath(results, beside),
         exists=lambda file: (results / file).exists(),
-        tables=_tables(results / "tables"),
+        tables=_tables(found),
+        core_hours=core_hours(found),
         replaced=replaced_recipes(results / "tables" / "replaced"),
         figures=_FIGURES,
         top=TOP,
@@ -69,8 +81,7 @@ def results_page(results: Path, beside: Path) -> str:
     )
 
 
-def _tables(folder: Path) -> list[_Table]:
-    results = read_results(folder)
+def _tables(results: Sequence[TableResult]) -> list[_Table]:
     return [
         _Table(
             title,

@@ -317,6 +317,8 @@ class TrainConfig:
             which is log(classes) for classification.
         checkpoint_every: Seconds between checkpoints within an epoch. After an epoch, one is written if the last is
             older than that or than 2 seconds, and always when training ends or is stopped.
+        snapshots: How many times the weights are kept during training, after epochs that are spread evenly; the initial
+            weights are kept as well. 0 keeps none. See `Run.snapshots`.
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses, but not more than there are free cores, and
             one for small networks on your own data. A run keeps the number that it was started with.
@@ -352,6 +354,7 @@ class TrainConfig:
     patience: int | None = None
     divergence_factor: float = renamed("explosion", 100.0)
     checkpoint_every: float = 60.0
+    snapshots: int = 0
     device: str = "auto"
     threads: int | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -377,6 +380,7 @@ class TrainConfig:
         _require("threads", self.threads, self.threads is None or 1 <= self.threads <= 1024, "from 1 to 1024")
         _require("patience", self.patience, self.patience is None or self.patience >= 0, "0 or more")
         _require("checkpoint_every", self.checkpoint_every, self.checkpoint_every >= 0, "0 or more")
+        _require("snapshots", self.snapshots, self.snapshots >= 0, "0 or more")
         if self.companion.hidden_layers and (self.compile or self.distill.teacher is not None):
             other = "compile = true" if self.compile else "distill.teacher"
             raise UserError(f"companion.hidden_layers cannot be used with {other}; leave one out")

@@ -81,7 +81,7 @@ class Trainer:
         state = self.state
         self.progress.start(self.run, state.position, len(self.batches))
         if state.position == Position():
-            state.save()  # the initial weights of a user-supplied module could not be made again
+            state.save_start()  # the initial weights of a user-supplied module could not be made again
         while (status := state.status()) is None:
             stop = self.train_epoch(interrupt)
             if state.position.diverged or state.position.batch == len(self.batches):

@@ -27,6 +27,7 @@ _MOST_SEEDS = 1000
 # Columns that a narrow terminal has no room for, the least important first.
 _EXPENDABLE = (
     "machine",
+    "images per second",
     "time per seed",
     "parameters",
     "settings",

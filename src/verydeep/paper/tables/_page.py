@@ -15,6 +15,8 @@ from verydeep.paper.tables._rows import AUTHOR_LOGS, TABLE_ROWS, TableRow
 from verydeep.paper.tables._time_left import epoch_seconds
 from verydeep.report import render_markdown
 
+_IMAGES = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}  # that a network is trained with in an epoch
+
 
 @dataclass(frozen=True)
 class TableLine:
@@ -29,6 +31,7 @@ class TableLine:
     epochs: str = ""
     seeds: str = ""
     time: str = ""
+    speed: str = ""
     machine: str = ""
 
 
@@ -127,8 +130,23 @@ def _line(result: TableResult) -> TableLine:
         epochs=f"{epochs}" if trained else f"{len(shown[0].metrics)} of {epochs}",
         seeds=f"{len(shown)}",
         time=format_duration(mean(curve.seconds for curve in shown)),
+        speed=_speed(result, shown),
         machine="; ".join(sorted({_machine(curve) for curve in shown})),
     )
+
+
+def _speed(result: TableResult, curves: Sequence[SeedCurve]) -> str:
+    """Training images per second, evaluation included; only for the paper's datasets, whose sizes are known."""
+    assert result.config is not None
+    images, seconds = _IMAGES.get(result.config.data.source, 0), sum(curve.seconds for curve in curves)
+    epochs = sum(len(curve.metrics) for curve in curves)
+    return f"{images * epochs / seconds:,.0f}" if images and seconds else ""
+
+
+def core_hours(results: Sequence[TableResult]) -> float:
+    """The time of all trainings, those that are not finished too, times their threads."""
+    curves = [curve for result in results for curve in result.curves.values()]
+    return sum(curve.seconds * int(curve.environment.get("threads", 1)) for curve in curves) / 3600
 
 
 def _ours(result: TableResult, trained: Sequence[SeedCurve], curves: Sequence[SeedCurve]) -> str:

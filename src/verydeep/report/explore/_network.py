@@ -16,7 +16,10 @@ from verydeep.nn import HighwayConv2d, HighwayStack, Maxout, PlainStack, Residua
 Step = dict[str, Any]
 # What the page computes; tests compare each with torch.
 _ACTIVATIONS = frozenset(
-    "elu gelu hardsigmoid identity leaky_relu lwta maxout mish relu relu6 sigmoid silu softplus tanh".split()
+    {
+        *("elu", "gelu", "hardsigmoid", "identity", "leaky_relu", "lwta", "maxout"),
+        *("mish", "relu", "relu6", "sigmoid", "silu", "softplus", "tanh"),
+    }
 )
 
 
@@ -44,28 +47,27 @@ def describe_network(model: Network) -> ExportedNetwork:
     Raises:
         UserError: If the page cannot run the network, with the reason.
     """
-    writer = _Writer(model)
+    writer = _Writer()
     if type(model) is MLP:
         steps = list(_mlp_steps(model, writer))
     elif type(model) is ConvNet:
         steps = list(_conv_steps(model, writer))
     else:
-        raise _refused(model, f"it cannot run a {type(model).__name__}")
+        raise _refused(f"it cannot run a {type(model).__name__}")
     return ExportedNetwork(steps, np.concatenate(writer.values))
 
 
-def _refused(model: Network, reason: str) -> UserError:
+def _refused(reason: str) -> UserError:
     return UserError(
         f"the page cannot show this network: {reason}; it runs networks of fully connected highway, plain and residual "
-        f"layers, and the convolutional networks of `verydeep models`, {type(model.config).__name__} only as far as that"
+        "layers, and convolutional networks without batch normalisation"
     )
 
 
 class _Writer:
     """Collects parameters in one array."""
 
-    def __init__(self, model: Network) -> None:
-        self.model = model
+    def __init__(self) -> None:
         self.values: list[NDArray[np.float32]] = []
         self.length = 0
 
@@ -78,7 +80,7 @@ class _Writer:
 
     def activation(self, name: str) -> str:
         if name not in _ACTIVATIONS:
-            raise _refused(self.model, f"it does not know the activation {name}")
+            raise _refused(f"it does not know the activation {name}")
         return name
 
 
@@ -102,16 +104,16 @@ def _mlp_steps(model: MLP, writer: _Writer) -> Iterator[Step]:
     if model.input is not None:
         yield _affine(writer, "layer1", model.input, activation, pieces)
     if stack is not None:
-        if type(stack) not in (HighwayStack, PlainStack, ResidualStack):
-            raise _refused(model, f"it cannot run a {type(stack).__name__}")
+        if not isinstance(stack, HighwayStack | PlainStack | ResidualStack):
+            raise _refused(f"it cannot run a {type(stack).__name__}")
         yield from _stack_steps(stack, activation, writer)
     yield _affine(writer, "classifier", model.classifier, "identity")
 
 
-def _stack_steps(stack: Any, activation: str, writer: _Writer) -> Iterator[Step]:
+def _stack_steps(stack: HighwayStack | PlainStack | ResidualStack, activation: str, writer: _Writer) -> Iterator[Step]:
     op = {HighwayStack: "highway", PlainStack: "affine", ResidualStack: "residual"}[type(stack)]
-    if op == "highway" and activation_name(stack.gate_activation) != "sigmoid":
-        raise _refused(writer.model, f"its gates are {activation_name(stack.gate_activation)} units, not sigmoid ones")
+    if isinstance(stack, HighwayStack) and activation_name(stack.gate_activation) != "sigmoid":
+        raise _refused(f"its gates are {activation_name(stack.gate_activation)} units, not sigmoid ones")
     for number, (weight, bias) in enumerate(stack.layer_parameters()):
         yield {
             "op": op,
@@ -123,7 +125,7 @@ def _stack_steps(stack: Any, activation: str, writer: _Writer) -> Iterator[Step]
             "pieces": stack.pieces,
             "weight": writer.add(weight),
             "bias": writer.add(bias),
-            **({"carry": stack.carry} if op == "highway" else {}),
+            **({"carry": stack.carry} if isinstance(stack, HighwayStack) else {}),
         }
 
 

@@ -28,6 +28,7 @@ from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, Selection, best_epoch
 from verydeep.training.run._pretrained import resolve_pretrained
+from verydeep.training.run._snapshots import list_snapshots
 from verydeep.words import LOWER_IS_BETTER
 
 if TYPE_CHECKING:  # a run's folder is listed without torch
@@ -235,6 +236,35 @@ class Run:
 
         return from_pretrained(self.path)
 
+    @property
+    def snapshots(self) -> list[int]:
+        """After which epochs the weights were kept, 0 for the initial ones; see the setting `snapshots`."""
+        return list(list_snapshots(self.path))
+
+    def model_at(self, epoch: int) -> Network:
+        """The network with the weights of a snapshot, in evaluation mode.
+
+        Args:
+            epoch: One of `snapshots`.
+
+        Example:
+            >>> from verydeep.data import DataConfig
+            >>> from verydeep.training import ModelConfig, TrainConfig, train
+            >>> config = TrainConfig(DataConfig("digits"), ModelConfig(depth=3, width=8), epochs=4, snapshots=2)
+            >>> run = train(config, "runs/snapshots", progress=False)
+            >>> run.snapshots, run.model_at(2).highway_depth
+            ([0, 2, 4], 2)
+        """
+        from verydeep.models import build, load_weights, read_architecture
+
+        found = list_snapshots(self.path)
+        if epoch not in found:
+            kept = f"there are those after {', '.join(map(str, found))} epochs" if found else "it kept none"
+            raise UserError(f"{self.path} has no snapshot after {epoch} epochs; {kept} (setting: snapshots)")
+        model = build(read_architecture(self.path))
+        load_weights(model, found[epoch])
+        return model.eval()
+
     def predict(self, rows: Rows) -> np.ndarray:
         """Predict for new samples, which are prepared as the training data was.
 
@@ -311,8 +341,9 @@ class Run:
 
     def remove_partial_files(self) -> None:
         """Remove files that a killed process left incomplete."""
-        for file in partial_files(self.path) + partial_files(self.path / "checkpoint"):
-            file.unlink(missing_ok=True)
+        for folder in (self.path, self.path / "checkpoint", self.path / "snapshots"):
+            for file in partial_files(folder):
+                file.unlink(missing_ok=True)
 
     def log(self, event: str) -> None:
         """Add a line to events.log."""

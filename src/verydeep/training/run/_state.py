@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._metrics import EpochMetrics, Selection
 from verydeep.training.run._run import Run
+from verydeep.training.run._snapshots import save_snapshot, snapshot_epochs
 from verydeep.training.step._average import WeightAverage, averaged_weights
 from verydeep.training.step._loss import TrainingLoss
 from verydeep.training.step._process_group import ProcessGroup
@@ -50,6 +51,7 @@ class RunState:
         # What is written with the next checkpoint.
         self._lines: list[EpochMetrics] = []
         self._weights: dict[str, Tensor] | None = None
+        self._snapshots: dict[int, dict[str, Tensor]] = {}
 
     def status(self) -> Status | None:
         """How training has ended, or None if it has not; this follows from the position, so it survives a kill."""
@@ -86,12 +88,30 @@ class RunState:
         if self._group.rank == 0:
             self._lines.append(metrics)
             if best or not (has_validation or position.diverged):
-                with averaged_weights(self._average):
-                    self._weights = {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+                self._weights = self._copy_weights()
+            if not position.diverged:
+                self._take_snapshot()
         # After every epoch, so that results do not depend on when a checkpoint is written.
         self._synchronise()
         if stop or self.status() is not None or self._is_due(min(_PAUSE, self._run.config.checkpoint_every)):
             self._write()
+
+    def _copy_weights(self) -> dict[str, Tensor]:
+        """The weights that are evaluated and saved."""
+        with averaged_weights(self._average):
+            return {name: value.detach().clone() for name, value in self._model.state_dict().items()}
+
+    def _take_snapshot(self) -> None:
+        """Keep the weights if the configuration asks for them at this epoch."""
+        config, epoch = self._run.config, self.position.epoch
+        if epoch in snapshot_epochs(config.epochs, config.snapshots):
+            self._snapshots[epoch] = self._copy_weights()
+
+    def save_start(self) -> None:
+        """Write a checkpoint before the first step."""
+        if self._group.rank == 0:
+            self._take_snapshot()
+        self.save()
 
     def save_if_due(self) -> None:
         """Write a checkpoint within an epoch if the last one is older than `checkpoint_every`."""
@@ -126,8 +146,10 @@ class RunState:
                 self._run.append(*self._lines)
             if self._weights is not None:
                 self._run.save_weights(self._weights)
+            for epoch, weights in self._snapshots.items():
+                save_snapshot(self._run.path, epoch, weights)
             self._run.save_checkpoint(self._model, self._optimiser, self.position, self._extra_tensors)
-        self._lines, self._weights = [], None
+        self._lines, self._weights, self._snapshots = [], None, {}
         self._saved = time.perf_counter()
 
     def sum_totals(self) -> Tensor:
