@@ -26,5 +26,6 @@ def table_run(folder: Path, target: str = "class", **options: object) -> Run:
     path.write_text("\n".join(lines))
     others = {"class", "price", "a", "b"} - set(target.split(","))
     data = DataConfig(str(path), target=tuple(target.split(",")), ignore=tuple(sorted(others)), **options)  # type: ignore[arg-type]
-    config = TrainConfig(data, ModelConfig(depth=4, width=8), OptimConfig(lr=0.1), epochs=3, batch_size=20, threads=1)
+    model, optim = ModelConfig(depth=4, width=8), OptimConfig(lr=0.1)
+    config = TrainConfig(data, model, optim, epochs=3, batch_size=20, threads=1, snapshots=1)
     return train(config, folder / "table", progress=False)

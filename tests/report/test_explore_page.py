@@ -18,6 +18,7 @@ from .test_browser import Opened, browser, contrast, needs_chromium
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 __all__ = ["browser"]  # a fixture
+Table = tuple[Path, Run, torch.Tensor]
 WIDE = {"viewport": {"width": 1280, "height": 900}}
 
 
@@ -29,12 +30,11 @@ def digits(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    """The page about a table with hostile names, and its run."""
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """The page about a table with hostile names, its run, and its samples."""
     folder = tmp_path_factory.mktemp("table")
     run = table_run(folder)
-    write_explore(run, folder / "table.html")
-    return folder / "table.html", run
+    return folder / "table.html", run, write_explore(run, folder / "table.html").x
 
 
 class Explored(Opened):
@@ -202,8 +202,8 @@ def test_the_tour_explains_and_can_be_left(opened: Explored) -> None:
     expect(page.locator("#start-tour")).to_be_focused()
 
 
-def test_a_row_is_edited(browser: Browser, table: tuple[Path, Run]) -> None:
-    path, run = table
+def test_a_row_is_edited(browser: Browser, table: Table) -> None:
+    path, run, _ = table
     opened = Explored(browser, path)
     page = opened.page
     page.locator("#tab-row").click()
@@ -225,7 +225,26 @@ def test_a_row_is_edited(browser: Browser, table: tuple[Path, Run]) -> None:
     page.context.close()
 
 
-def test_names_never_become_markup(browser: Browser, table: tuple[Path, Run]) -> None:
+def test_the_training_is_played(browser: Browser, table: Table) -> None:
+    path, run, x = table
+    opened = Explored(browser, path)
+    page = opened.page
+    trained = opened.values()
+    page.locator("#training input").fill("0")
+    expect(page.locator("#training output")).to_have_text("before training")
+    with torch.inference_mode():
+        expected = run.model_at(0)(x[:1]).softmax(1)[0].tolist()
+    page.wait_for_timeout(300)
+    assert opened.values() == pytest.approx(expected, abs=2e-3)
+    page.locator("#training button").click()
+    expect(page.locator("#training output")).to_have_text("trained", timeout=10_000)
+    expect(page.locator("#training button")).to_have_text("Play the training")
+    assert opened.values() == trained
+    assert opened.problems == []
+    page.context.close()
+
+
+def test_names_never_become_markup(browser: Browser, table: Table) -> None:
     opened = Explored(browser, table[0])
     for mode in ("mean", "two", "classes", "one"):
         opened.page.locator(f"[name=mode][value={mode}]").check()

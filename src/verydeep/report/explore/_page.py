@@ -12,6 +12,7 @@ from verydeep.report.explore._importance import describe_importance
 from verydeep.report.explore._inputs import describe_inputs
 from verydeep.report.explore._network import describe_network
 from verydeep.report.explore._samples import EmbeddedSamples, choose_samples
+from verydeep.report.explore._snapshots import describe_snapshots
 from verydeep.report.explore._weights import describe_weights
 from verydeep.report.explore._words import page_words
 from verydeep.report.html._heat_maps import colour_maps
@@ -22,7 +23,7 @@ _WORKER = ("engine.js", "prepare.js", "images.js", "importance.js", "worker.js")
 _PAGE = (
     *("elements.js", "state.js", "heatmap.js", "ribbon.js", "layers.js", "journey.js", "answer.js", "score.js"),
     *("grid.js", "draw.js", "upload.js", "row.js", "inputs.js", "closing.js", "detail.js", "compare.js"),
-    *("tour.js", "start.js"),
+    *("training.js", "tour.js", "start.js"),
 )
 _STYLES = ("explore.css", "panels.css")
 
@@ -90,6 +91,7 @@ def write_explore(
             "of": samples.of,
         },
         "importance": importance,
+        "snapshots": describe_snapshots(run, network.weights),
     }
     write_atomic(Path(path), _render(data | {"parameters": network.weights.size}))
     return samples

@@ -22,7 +22,7 @@ class Compare {
     if (!hasGates) this.quantity.closest("label").hidden = true;
     this.quantity.value = state.quantity;
     this.quantity.addEventListener("change", () => { state.set({ quantity: this.quantity.value }); this.rebuild(); });
-    state.on("closed", () => this.average());
+    state.on("closed weights", () => this.average());
     state.on("trace", () => { this.rescale(); journey.draw(); });
     this.rebuild();
   }

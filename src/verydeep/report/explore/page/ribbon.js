@@ -8,7 +8,7 @@ class Ribbon {
   }
 
   get answers() {
-    return state.traces[this.slot]?.answers.map((logits) => logits && read(logits)) ?? [];
+    return state.traces[this.slot] ? answersOf(state.traces[this.slot]) : [];
   }
 
   draw(view, reveal, box) {
@@ -104,12 +104,21 @@ class Ribbon {
   }
 }
 
+// What the classifier says after each layer, read once for each trace.
+const answered = new WeakMap();
+
+function answersOf(trace) {
+  if (!answered.has(trace)) answered.set(trace, trace.answers.map((logits) => logits && read(logits)));
+  return answered.get(trace);
+}
+
 // The classes that have a colour: the answer first, then the true class and others that were likely on the way.
 function coloursOfClasses(slot) {
   const trace = state.traces[slot], target = state.inputs[slot]?.target, variables = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"];
   if (!trace) return new Map();
   if (kind !== "classification") return new Map(names.slice(0, 6).map((_, at) => [at, variables[at]]));
-  const last = read(trace.logits), peaks = names.map((_, name) => Math.max(...trace.answers.filter(Boolean).map((logits) => softmax(logits)[name]), last[name]));
+  const last = read(trace.logits), peaks = [...last];
+  for (const values of answersOf(trace)) values?.forEach((value, name) => { peaks[name] = Math.max(peaks[name], value); });
   const answer = last.indexOf(Math.max(...last));
   const others = [...names.keys()].filter((name) => name !== answer && name !== target).sort((a, b) => peaks[b] - peaks[a]);
   const chosen = [answer, ...(target === null || target === answer ? [] : [target]), ...others].slice(0, 6);

@@ -53,7 +53,7 @@ class RowForm {
   // The cells of the chosen sample; the fields that are not edited keep their exact values.
   fill(slot) {
     const chosen = state.inputs[slot];
-    if (slot !== state.slot || !chosen || chosen.isEdited) return;
+    if (slot !== state.slot || !chosen || this.isTyping) return;
     this.cells = [...(chosen.input.raw ?? preparation.raw(chosen.input.sample))];
     this.target = chosen.target;
     this.from = chosen.name;
@@ -63,9 +63,9 @@ class RowForm {
   changed(at) {
     this.cells[at] = this.fields[at].get();
     const raw = [...this.cells], { target } = this, name = `${this.from.replace(/, edited$/, "")}, edited`;
-    state.inputs[state.slot].isEdited = true;
+    this.isTyping = true; // the fields stay as they are typed
     const shown = state.show({ raw }, { moves: false, name, target });
-    state.inputs[state.slot].isEdited = true;
+    this.isTyping = false;
     return shown;
   }
 }

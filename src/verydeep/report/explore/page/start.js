@@ -6,6 +6,7 @@ new Answer(byId("answer"));
 new Score(byId("score"));
 new Closing(byId("closing"));
 new Detail(byId("detail"));
+new Training(byId("training"));
 new Tour();
 if (store.network.precision === "float16") byId("rounded").hidden = false;
 state.tell("mode");

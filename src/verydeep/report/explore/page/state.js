@@ -36,6 +36,7 @@ class Backend { // requests to the worker, answered in any order
     const address = URL.createObjectURL(script);
     this.worker = new Worker(address);
     this.worker.onmessage = ({ data }) => this.receive(data);
+    this.worker.onerror = () => { byId("trouble").hidden = false; };
     this.worker.postMessage(store);
   }
 
@@ -124,6 +125,16 @@ class State extends EventTarget {
     this.score = { ...scoreOf(found.logits), milliseconds: found.milliseconds };
     if (closed.length === 0) this.fullScore = this.score;
     this.tell("score");
+  }
+
+  // Compute with the weights of a snapshot.
+  async use(snapshot) {
+    await this.backend.ask({ do: "use", snapshot });
+    this.whole = {};
+    this.fullScore = null;
+    this.tell("weights");
+    await Promise.all(Object.keys(this.inputs).map((slot) => this.compute(slot, false)));
+    this.rescore();
   }
 
   choose(row) {

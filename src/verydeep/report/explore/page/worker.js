@@ -19,6 +19,17 @@ class Explorer {
     this.newest = 0; // the number of the last score that was asked for
   }
 
+  // Use the weights of a snapshot; the number after the last one stands for those that the run ended with.
+  use({ snapshot }) {
+    const { network, snapshots } = this.store;
+    this.final ??= this.network;
+    this.network = snapshot === snapshots.length ? this.final : new Network(network.steps, fromHalf(fromBase64(snapshots[snapshot].weights, Uint16Array)));
+    this.slots = {};
+    this.traces.clear();
+    this.newest++;
+    return null;
+  }
+
   input({ sample, raw }) {
     return raw === undefined ? this.preparation.sample(sample, this.count) : this.preparation.prepare(raw);
   }
