@@ -36,6 +36,7 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
         PageCommand("Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")),
         PageCommand("Export it, to run it without this program:", _line("export", network, "--onnx", "network.onnx")),
         PageCommand("See what its layers do:", _line("report", network)),
+        PageCommand("Try inputs and close layers, on a page of its own:", _line("explore", network)),
     ]
 
 

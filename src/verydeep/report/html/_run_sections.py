@@ -100,6 +100,8 @@ def next_steps(run: Run, findings: Findings) -> list[tuple[str, str]]:
         purpose = f"removes the {plural(len(usage.idle), 'idle layer')} and measures the smaller network."
         steps.append((f"verydeep prune {shlex.quote(str(run.path))}", purpose))
     if "dataset" not in run.user_supplied:
+        explore = f"verydeep explore {shlex.quote(str(run.path))}"
+        steps.append((explore, "makes a page where you try inputs, watch them travel and close layers."))
         target = "".join(f" {shlex.quote(name)}" for name in run.config.data.target)
         command = f"verydeep depth {shlex.quote(run.config.data.source)}" + (f" --target{target}" if target else "")
         steps.append((command, "trains shallower networks to see how many layers would have been enough."))
