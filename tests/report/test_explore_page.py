@@ -269,25 +269,26 @@ def test_numbers_and_labels_are_predicted(
     opened.page.context.close()
 
 
-@pytest.mark.parametrize("width", [320, 390, 768, 1920])
-def test_no_screen_needs_scrolling_sideways(browser: Browser, digits: tuple[Path, torch.Tensor], width: int) -> None:
-    opened = Explored(browser, digits[0], viewport={"width": width, "height": 800})
+def test_no_screen_needs_scrolling_sideways(opened: Explored) -> None:
     for mode in ("two", "one"):
         opened.page.locator(f"[name=mode][value={mode}]").check()
-        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
-    opened.page.context.close()
+        for width in (320, 390, 768, 1920):
+            opened.page.set_viewport_size({"width": width, "height": 800})
+            assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read(browser: Browser, digits: tuple[Path, torch.Tensor], scheme: Any) -> None:
-    opened = Explored(browser, digits[0], color_scheme=scheme)
+def test_text_can_be_read_on_light_dark_and_paper(opened: Explored) -> None:
     script = """() => [...document.querySelectorAll('p, dt, dd, h2, h3, button:enabled, label, li, figcaption, span')]
       .filter((e) => e.checkVisibility() && e.textContent.trim()).map((e) => {
         let b = e;
         while (getComputedStyle(b).backgroundColor === 'rgba(0, 0, 0, 0)' && b.parentElement) b = b.parentElement;
         return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"""
-    pairs = {tuple(pair) for pair in opened.page.evaluate(script)}
-    assert min(contrast(*pair) for pair in pairs) >= 4.5
-    opened.page.emulate_media(media="print")
-    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    opened.page.context.close()
+    papers, maps = set(), set()
+    for media in ({"color_scheme": "light"}, {"color_scheme": "dark"}, {"media": "print"}):
+        opened.page.emulate_media(**media)  # type: ignore[arg-type]
+        pairs = {tuple(pair) for pair in opened.page.evaluate(script)}
+        assert min(contrast(*pair) for pair in pairs) >= 4.5
+        papers.add(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        maps.add(opened.pixels("[data-panel=outputs] .map"))
+    assert papers == {"rgb(255, 255, 255)", "rgb(22, 24, 29)"}
+    assert len(maps) > 1

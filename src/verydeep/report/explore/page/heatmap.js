@@ -1,3 +1,5 @@
+const NARROW = 130; // pixels, below which only the ends of an axis are labelled
+
 // One heat map of the journey: a row per layer, a column per block, with a colour bar below.
 class HeatMap {
   // title: what it shows; note: in plain words; scale: the colour map, { kind, low, high, power }.
@@ -54,10 +56,10 @@ class HeatMap {
     pen.fillStyle = colour("--soft");
     pen.textBaseline = "top";
     const marks = this.scale.marks ?? [low, (low + high) / 2, high];
-    marks.forEach((value) => {
+    (width < NARROW ? [low, high] : marks).forEach((value) => {
       const at = place(this.scale, value);
       pen.textAlign = at < 0.05 ? "left" : at > 0.95 ? "right" : "center";
-      pen.fillText(say(value), at * width, 12);
+      pen.fillText(say(Number(value.toPrecision(2))), at * width, 12);
     });
   }
 }

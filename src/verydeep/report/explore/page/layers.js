@@ -54,7 +54,7 @@ class Layers {
     pen.fillStyle = colour("--soft");
     pen.textBaseline = "top";
     if (!closable.length) return;
-    for (const [value, align] of [[0, "left"], [0.25, "center"], [1, "right"]]) {
+    for (const [value, align] of [[0, "left"], ...(room < 60 ? [] : [[0.25, "center"]]), [1, "right"]]) {
       pen.textAlign = align;
       pen.fillText(String(value), this.left + Math.sqrt(value) * room, 12);
     }

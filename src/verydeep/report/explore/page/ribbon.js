@@ -97,7 +97,8 @@ class Ribbon {
     const [pen, width] = canvasFor(this.axis), [low, high] = this.range;
     pen.fillStyle = colour("--soft");
     pen.textBaseline = "top";
-    for (const [value, align, x] of [[low, "left", 0], [(low + high) / 2, "center", width / 2], [high, "right", width]]) {
+    const marks = [[low, "left", 0], [(low + high) / 2, "center", width / 2], [high, "right", width]];
+    for (const [value, align, x] of marks.filter(([, place]) => width >= NARROW || place !== "center")) {
       pen.textAlign = align;
       pen.fillText(kind === "regression" ? inUnits(value) : percent(value, 0), x, 12);
     }
