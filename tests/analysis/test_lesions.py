@@ -234,3 +234,10 @@ def test_any_model_can_be_measured() -> None:
     found = evaluate_model(model, data)
     assert model.training
     assert found.loss == pytest.approx(F.cross_entropy(model.eval()(data.x), data.y).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("samples", [2, 10, 40])
+def test_lesions_of_a_convolutional_network_take_any_number_of_samples(samples: int) -> None:
+    model = create_model("highway-conv", input_shape=(3, 12, 12), classes=2, depth=4, width=16).eval()
+    data = Split(torch.randn(samples, 3, 12, 12), torch.arange(samples) % 2)
+    assert len(lesion_study(model, data).loss) == model.highway_depth

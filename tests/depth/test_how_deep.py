@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from _postgres import Server
 
@@ -18,7 +19,7 @@ from verydeep.data import load_dataset
 from verydeep.depth import DepthAnswer, DepthProgress, how_deep
 from verydeep.errors import UserError
 from verydeep.processes import python_command
-from verydeep.training import Run
+from verydeep.training import Run, TrainConfig
 
 EPOCHS = 900
 
@@ -147,14 +148,27 @@ def test_an_answer_is_returned_at_once_and_only_for_the_same_question(
     assert how_deep(corners(), folder=folder, most=2, total_epochs=EPOCHS, progress=False) == answer
     with pytest.raises(UserError, match="started with most 2, not 3"):
         how_deep(corners(), folder=folder, most=3, total_epochs=EPOCHS, progress=False)
-    with pytest.raises(UserError, match="started with loss None, not huber"):
-        how_deep(corners(), folder=folder, most=2, total_epochs=EPOCHS, progress=False, settings=_huber())
+    balanced = TrainConfig(class_weight=("balanced",))
+    with pytest.raises(UserError, match="started with class weight none, not \\['balanced'\\]"):
+        how_deep(corners(), folder=folder, most=2, total_epochs=EPOCHS, progress=False, settings=balanced)
 
 
-def _huber() -> Any:
-    from verydeep.training import TrainConfig
+@pytest.mark.slow
+def test_other_data_does_not_get_the_answer_of_the_folder(answered: tuple[Path, DepthAnswer, list[str]]) -> None:
+    folder = answered[0]
+    before = (folder / "data" / "data.npz").read_bytes()
+    x, y = corners()
+    with pytest.raises(UserError, match="was started with other data; choose another folder"):
+        how_deep((x, 1 - y), folder=folder, most=2, total_epochs=EPOCHS, progress=False)
+    assert (folder / "data" / "data.npz").read_bytes() == before
 
-    return TrainConfig(loss="huber")
+
+@pytest.mark.slow
+def test_a_page_that_is_missing_is_written_again(answered: tuple[Path, DepthAnswer, list[str]]) -> None:
+    page = answered[0] / "depth.html"
+    page.unlink()
+    how_deep(corners(), folder=answered[0], most=2, total_epochs=EPOCHS, progress=False)
+    assert "How deep must a network be" in page.read_text()
 
 
 @pytest.mark.slow
@@ -190,7 +204,10 @@ def test_bad_requests_take_one_line(
     np.savez("corners.npz", x=x, y=y)
     np.savez("one.npz", x=x, y=np.zeros(len(x), int))
     np.savez("few.npz", x=x[:30], y=y[:30])
+    np.savez("tiny.npz", x=x[:5], y=y[:5])
     cases = {
+        ("corners.npz", "--loss", "huber"): "loss",
+        ("tiny.npz",): "at least 30 are needed",
         ("corners.npz", "--total-epochs", "5"): "--total-epochs = 5 is too little for three seeds at three depths",
         ("corners.npz", "--minutes", "0"): "minutes must be more than 0",
         ("corners.npz", "--minutes", "1", "--total-epochs", "5"): "give --minutes or --total-epochs, not both",
@@ -208,6 +225,28 @@ def test_bad_requests_take_one_line(
         assert message in printed
         assert printed.count("\n") <= 2
         assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"network": "rnn"}, "unknown network 'rnn'"),
+        ({"minutes": "1"}, "minutes must be a number, got '1'"),
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
+        ({"total_epochs": 400.5}, "total_epochs must be a whole number, got 400.5"),
+        ({"most": 2.5}, "most must be a whole number, got 2.5"),
+        ({"settings": {"loss": "huber"}}, "settings must be a TrainConfig"),
+    ],
+)
+def test_arguments_of_the_wrong_type_take_one_line(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        how_deep(corners(), folder=tmp_path / "out", progress=False, **arguments)
+
+
+def test_columns_with_the_same_name_take_one_line(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.zeros((50, 3)), columns=["a", "a", "y"])
+    with pytest.raises(UserError, match="columns with the same name: 'a'"):
+        how_deep(frame, "y", folder=tmp_path / "out", progress=False)
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -239,6 +278,13 @@ def test_disagreement_of_lesions_and_training_is_explained(answer: DepthAnswer) 
     assert "but a linear model is as good" in linear.disagreement
     fewer = replace(answer, depth=4, interval=(4, 4), used=replace(answer.used, used=1, interval=(1, 1))).disagreement
     assert "uses only 1 of them, but a fresh network needs 4 layers" in fewer
+    same = replace(answer, depth=8, interval=(8, 8), used=replace(answer.used, used=1, interval=(1, 1)))
+    assert same.disagreement == ""  # the deep network had no more layers to choose from
+
+
+def test_an_interval_with_one_end_is_refused(answer: DepthAnswer) -> None:
+    with pytest.raises(UserError, match="an interval has two ends"):
+        DepthAnswer.from_dict(answer.to_dict() | {"interval": [1]}, "depth.json")
 
 
 @pytest.mark.slow

@@ -122,6 +122,7 @@ def asked(total_epochs: int | None = 5000, minutes: float | None = None, most: i
 
 def test_a_plan_is_kept_with_its_folder(digits: Problem, tmp_path: Path) -> None:
     first = stored_plan(tmp_path, digits, asked(), DepthProgress())
+    (tmp_path / "study.json").write_text("{}")  # training has begun
     assert stored_plan(tmp_path, digits, asked(), DepthProgress()).plan == first.plan
     with pytest.raises(UserError, match="started with total epochs 5000, not 6000"):
         stored_plan(tmp_path, digits, asked(6000), DepthProgress())

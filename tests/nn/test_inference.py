@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis import prune
-from verydeep.models import Conv, ConvConfig, ConvNet, Dense, Dropout, Highways, Pool
+from verydeep.models import Conv, ConvConfig, ConvNet, Dense, Dropout, Highways, Pool, create_model
 from verydeep.nn import _inference
 
 LAYERS = (
@@ -195,3 +195,14 @@ def test_concurrent_calls_give_what_they_give_alone() -> None:
         for _ in range(5):
             for found, wanted in zip(pool.map(run, inputs), expected, strict=True):
                 torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_hooks_are_called_once_per_pass_also_the_first_time() -> None:
+    model = create_model("highway-conv", input_shape=(3, 12, 12), classes=2, depth=5, width=16).eval()
+    calls: list[object] = []
+    assert isinstance(model, ConvNet)
+    pool = next(layer for layer in model.layers if isinstance(layer, nn.MaxPool2d))
+    pool.register_forward_hook(lambda *_: calls.append(None))
+    with torch.no_grad():
+        model(torch.randn(10, 3, 12, 12))
+    assert len(calls) == 1

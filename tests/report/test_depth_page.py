@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 from verydeep.cli._options import given_options, settings_of
 from verydeep.depth import DepthAnswer
 from verydeep.report import write_depth_page
+from verydeep.report.html._charts import _digits
 from verydeep.report.html._depth_charts import depth_charts
 from verydeep.report.html._depth_commands import hand_commands, next_commands
 from verydeep.report.html._depth_sentences import compare_models, headline, method_sentences
@@ -159,7 +160,7 @@ def test_the_plan_is_told_in_sentences() -> None:
     assert "1,000 bootstrap draws" in text
     assert "10 minutes were asked for" in text
     counted = replace(made_up.answer(), plan=replace(made_up.answer().plan, minutes=None, total_epochs=9000))
-    assert "for 9,000 epochs in total" in " ".join(method_sentences(counted))
+    assert "for at most 9,000 epochs in all" in " ".join(method_sentences(counted))
 
 
 @pytest.mark.parametrize("name", ["answer", "regression", "convolutional"])
@@ -296,3 +297,26 @@ def test_labels_of_the_charts_do_not_overlap(browser: Browser, pages: dict[str, 
                 apart = box[0] >= other[2] or other[0] >= box[2] or box[1] >= other[3] - 3 or other[1] >= box[3] - 3
                 assert apart, (name, box, other)
         opened.page.context.close()
+
+
+def test_ticks_are_labelled_exactly() -> None:
+    assert [_digits(step) for step in (0.0015, 0.002, 0.25, 0.5, 2.0, 2.5, 1 / 3)] == [4, 3, 2, 1, 0, 1, 1]
+
+
+def test_notes_are_shown_beside_the_answer(tmp_path: Path) -> None:
+    write_depth_page(replace(made_up.answer(), notes=("Nothing <b>deeper</b>",)), tmp_path / "page.html")
+    assert '<p class="note">Nothing &lt;b&gt;deeper&lt;/b&gt;</p>' in (tmp_path / "page.html").read_text()
+
+
+def test_a_linear_answer_of_images_is_trained_as_a_linear_model() -> None:
+    images = replace(made_up.answer(), unit="layers per stage", depth=0, kind="highway")
+    line = next(each.line for each in hand_commands(images) if "runs/enough" in each.line)
+    assert "--model highway-mlp --depth 0" in line
+
+
+def test_equal_scores_are_called_equal() -> None:
+    answer = made_up.answer()
+    assert answer.network is not None
+    score = answer.network.test_score
+    same = replace(answer, others=tuple(replace(other, score=score) for other in answer.others))
+    assert all("as much as the recommended network" in sentence for sentence in compare_models(same))

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
         find_files as find_files,
         locate_files as locate_files,
     )
-    from verydeep.data.own._in_memory import in_memory as in_memory, is_dataframe as is_dataframe, table_of as table_of
+    from verydeep.data.own._in_memory import (
+        InMemory as InMemory,
+        in_memory as in_memory,
+        is_dataframe as is_dataframe,
+        table_of as table_of,
+    )
     from verydeep.data.own._progress import reading_progress as reading_progress
     from verydeep.data.own._save_in_memory import save_in_memory as save_in_memory
     from verydeep.data.own._table import Table as Table

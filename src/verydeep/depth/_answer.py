@@ -232,7 +232,10 @@ class DepthAnswer:
         seconds: How long everything took.
         source: The data as it was given.
         folder: Where everything is.
-        options: The options of the command line that belong to the data, such as `--target species`, one word each.
+        options: The options of the command line that belong to the data and to all trainings, such as `--target
+            species`, one word each.
+        notes: What one should know before relying on the answer, in sentences; usually empty.
+        validation_rows: The number of samples that stop each training early.
 
     Example:
         >>> from verydeep.depth import DepthAnswer, DepthPoint, DepthPlan
@@ -265,6 +268,13 @@ class DepthAnswer:
     source: str = ""
     folder: str = ""
     options: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    validation_rows: int = 0
+
+    def __post_init__(self) -> None:
+        for interval in (self.interval, None if self.used is None else self.used.interval):
+            if interval is not None and len(interval) != 2:
+                raise UserError(f"an interval has two ends, got {list(interval)}")
 
     @property
     def learned(self) -> bool:
@@ -293,7 +303,7 @@ class DepthAnswer:
             return ""
         low, high = used.interval or (used.used, used.used)
         first, last = self.interval or (self.depth, self.depth)
-        if low <= last and first <= high:
+        if (low <= last and first <= high) or used.depth <= self.depth:
             return ""
         if used.used > self.depth:
             fresh = f"a fresh network of {plural(self.depth, 'layer')}" if self.depth else "a linear model"

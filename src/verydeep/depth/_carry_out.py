@@ -13,6 +13,7 @@ from verydeep.depth._answer import DepthAnswer, DepthNetwork, LayersUsed, OtherM
 from verydeep.depth._held_out import HeldOut
 from verydeep.depth._layers_used import layers_used
 from verydeep.depth._network import recommend
+from verydeep.depth._notes import make_notes
 from verydeep.depth._others import other_models
 from verydeep.depth._phases import Finalist, Phases, first_groups, seeds_of
 from verydeep.depth._plan import DepthPlan
@@ -152,9 +153,13 @@ class _Measurement:
         chosen, top = self.best[choice.chosen].candidate, self.best[choice.best].candidate
         dataset = problem.dataset
         assert dataset.held_out is not None
+        depth = chosen.depth if self.learned else None
+        unmeasured = problem.unmeasured_classes(held_out.seeds)
+        wanted = problem.defaults.epochs
+        notes = make_notes(depth, dataset.task.kind, self.plan, wanted, network, others, unmeasured)
         answer = DepthAnswer(
             name=dataset.name,
-            depth=chosen.depth if self.learned else None,
+            depth=depth,
             kind=chosen.kind,
             interval=choice.interval if self.learned else None,
             best_depth=top.depth,
@@ -175,7 +180,9 @@ class _Measurement:
             seconds=time.monotonic() - began,
             source=problem.data.source,
             folder=str(self.study.folder),
-            options=_data_options(problem.data),
+            options=_command_options(problem),
+            notes=notes,
+            validation_rows=0 if dataset.valid is None else len(dataset.valid),
         )
         answer.save(self.study.folder / "depth.json")
         answer.write_page(self.study.folder / "depth.html")
@@ -226,12 +233,18 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _data_options(data: DataConfig) -> tuple[str, ...]:
-    """The options of the command line that select and prepare the data, one word each."""
+def _command_options(problem: Problem) -> tuple[str, ...]:
+    """The options of the command line for the data and for all trainings, one word each."""
+    data, settings = problem.data, problem.settings
     plain = dotted(to_dict(DataConfig(data.source)))
     words: list[str] = []
+    if settings.loss is not None:
+        words += ["--loss", settings.loss]
+    if settings.class_weight:
+        words += ["--class-weight", ",".join(settings.class_weight)]
     for name, value in dotted(to_dict(data)).items():
         if value != plain[name] and name not in ("source", "folds", "fold"):
-            written = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            words += [f"--{name}" if name == "target" else f"--data.{name}".replace("_", "-"), written]
+            words.append(f"--{name}" if name == "target" else f"--data.{name}".replace("_", "-"))
+            if value is not True:  # a switch
+                words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
     return tuple(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from verydeep.data import Batches, Dataset, Split, load_dataset
+from verydeep.data import Batches, Dataset, Split
 from verydeep.depth._phases import Finalist
 from verydeep.depth._problem import Candidate, Problem
 from verydeep.depth._rule import Choice, choose_depth, paired_errors
@@ -94,10 +94,7 @@ class HeldOut:
 
     def dataset(self, seed: int) -> Dataset:
         """The data as a seed sees it."""
-        data, folds = self.problem.data, self.problem.data.folds
-        if folds is None or seed % folds == data.fold:
-            return self.problem.dataset
-        return load_dataset(replace(data, fold=seed % folds), self.problem.root)
+        return self.problem.fold(seed)
 
     def run(self, finalist: Finalist, seed: int) -> Run | None:
         """The run of a seed; None if it diverged before any weights were saved."""

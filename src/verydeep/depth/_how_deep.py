@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import filecmp
 import math
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from verydeep.config import from_dict
 from verydeep.cpu import cpu_settings
-from verydeep.data import DataConfig, in_memory, save_in_memory
+from verydeep.data import DataConfig, InMemory, in_memory, save_in_memory
 from verydeep.depth._answer import DepthAnswer
 from verydeep.depth._carry_out import start_depth_study, train_and_measure
 from verydeep.depth._problem import Problem
@@ -92,6 +95,8 @@ def how_deep(
         raise UserError("give minutes or total_epochs, not both")
     limit = 10.0 if minutes is None and total_epochs is None else minutes
     _check_numbers(most, limit, total_epochs, seed)
+    if settings is not None and not isinstance(settings, TrainConfig):
+        raise UserError(f"settings must be a TrainConfig, such as TrainConfig(loss='huber'); got {settings!r:.60}")
     config, place = _data_config(data, target, folder, seed, options)
     try:
         with cpu_settings(1):  # the workers take the other cores
@@ -100,7 +105,10 @@ def how_deep(
             asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))
             if (place / "depth.json").exists():
                 check_plan(place, problem, asked)
-                return DepthAnswer.load(place)
+                answer = DepthAnswer.load(place)
+                if not (place / "depth.html").exists():
+                    answer.write_page(place / "depth.html")
+                return answer
             planned = stored_plan(place, problem, asked, shown)
             study = start_depth_study(place, problem, planned.plan, storage, artifacts)
             return train_and_measure(study, problem, planned, jobs, shown, began)
@@ -109,6 +117,14 @@ def how_deep(
 
 
 def _check_numbers(most: int | None, minutes: float | None, total_epochs: int | None, seed: int) -> None:
+    for name, value, kind, words in (
+        ("most", most, Integral, "a whole number"),
+        ("minutes", minutes, Real, "a number"),
+        ("total_epochs", total_epochs, Integral, "a whole number"),
+        ("seed", seed, Integral, "a whole number"),
+    ):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            raise UserError(f"{name} must be {words}, got {value!r:.60}")
     if most is not None and not 2 <= most <= 1000:
         raise UserError(f"most must be from 2 to 1000 layers, got {most}")
     if minutes is not None and not 0 < minutes < math.inf:
@@ -137,13 +153,25 @@ def _data_config(
         if memory is None and not isinstance(data, str | os.PathLike):
             raise UserError(f"how_deep takes a name, a path, a DataFrame or a pair (x, y) of arrays; got {data!r:.60}")
         place = _folder(folder, "data" if memory is not None else os.fspath(data))
-        source = os.fspath(data) if memory is None else str(save_in_memory(memory, place / "data"))
+        source = os.fspath(data) if memory is None else str(_save_once(memory, place))
         given = dict(options) if target is None else {"target": target, **options}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         config = from_dict(DataConfig, {"source": source, **plain}, "how_deep")
     if config.folds is not None:
         raise UserError("how_deep divides the data into parts itself; leave folds out")
     return (replace(config, seed=seed) if config.seed == 0 else config), place
+
+
+def _save_once(memory: InMemory, place: Path) -> Path:
+    """Write data in memory into the folder, unless another study began there with other data."""
+    if not (place / "study.json").exists():
+        return save_in_memory(memory, place / "data")
+    with TemporaryDirectory() as temporary:
+        fresh = save_in_memory(memory, Path(temporary))
+        stored = place / "data" / fresh.name
+        if not stored.exists() or not filecmp.cmp(fresh, stored, shallow=False):
+            raise UserError(f"{place} was started with other data; choose another folder, with folder=...")
+    return stored
 
 
 def _folder(folder: str | Path | None, source: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,11 +12,11 @@ from typing import Literal
 import torch
 
 from verydeep.data import DataConfig, Dataset, load_dataset
-from verydeep.errors import UserError
+from verydeep.errors import UserError, unknown
 from verydeep.models import conv_stages
 from verydeep.nn import suggest_gate_bias
 from verydeep.studies import Choices, Range, Space
-from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, choose_settings
+from verydeep.training import ModelConfig, OptimConfig, ScheduleConfig, TrainConfig, choose_settings, make_objective
 from verydeep.words import plural
 
 Kind = Literal["highway", "plain"]
@@ -22,6 +24,7 @@ Network = Literal["mlp", "conv"]
 FOLDS = 5
 _WIDTHS: dict[str, tuple[int, ...]] = {"mlp": (24, 48, 96), "conv": (16,)}
 _FASTEST = (50, 5)  # the highest learning rate over the default one: a linear model without hidden layers takes more
+_SAMPLED = 1000  # samples of a split that a digest is made of if not all are in memory
 _FEWEST_ROWS = 30  # training samples, below which there would be too few for validation
 
 
@@ -77,22 +80,36 @@ class Problem:
         self.root, self.settings = root, settings or TrainConfig()
         validated = data.valid_path is not None or bool(data.validation)
         self.data = replace(data, folds=FOLDS, validation=data.validation if validated else "auto")
-        self.dataset = load_dataset(self.data, root)
+        self.dataset = self._load()
         shape = tuple(self.dataset.train.x.shape[1:])
         is_image = len(shape) == 3
         own = not _is_known(data)
+        if network not in (None, *_WIDTHS):
+            raise unknown("network", network, _WIDTHS)
         self.network: Network = network or ("conv" if is_image and own else "mlp")
         if self.network == "conv" and not is_image:
             raise UserError(f"{data.source}: a convolutional network needs images, not samples of shape {shape}")
         self._check_samples()
+        make_objective(self.defaults, self.dataset)  # the loss and the weights of classes must suit the targets
+
+    def _load(self) -> Dataset:
+        try:
+            return load_dataset(self.data, self.root)
+        except UserError as error:
+            if "data.folds" in str(error):  # which the user has not given
+                raise self._too_few("too few training samples") from error
+            raise
+
+    def _too_few(self, found: str) -> UserError:
+        needed = f"at least {_FEWEST_ROWS} are needed, of which parts are held out in turn"
+        return UserError(f"{self.data.source}: has {found}; {needed}")
 
     def _check_samples(self) -> None:
         """Refuse data from which nothing can be learned; a single class or a constant target is noticed before."""
         dataset, source = self.dataset, self.data.source
         rows = sum(len(split) for split in (dataset.train, dataset.valid, dataset.held_out) if split is not None)
         if rows < _FEWEST_ROWS:
-            few = f"{source}: has only {plural(rows, 'training sample')}"
-            raise UserError(f"{few}; at least {_FEWEST_ROWS} are needed, of which parts are held out in turn")
+            raise self._too_few(f"only {plural(rows, 'training sample')}")
         x = dataset.train.x
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return
@@ -100,6 +117,45 @@ class Problem:
             raise UserError(
                 f"{source}: all features are constant in the training samples; there is nothing to learn from"
             )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the samples; of more samples than fit into memory, some that are spread evenly."""
+        digest = hashlib.sha256()
+        for split in (self.dataset.train, self.dataset.valid, self.dataset.held_out, self.dataset.test):
+            if split is not None:
+                whole = isinstance(split.x, torch.Tensor)
+                x = split.x if whole else split.x[:: max(1, len(split) // _SAMPLED)]
+                for part in (x, split.y):
+                    values = torch.as_tensor(part).contiguous()
+                    digest.update(f"{values.dtype} {tuple(values.shape)} {len(split)}".encode())
+                    digest.update(values.reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()[:32]
+
+    def unmeasured_classes(self, seeds: Sequence[int]) -> dict[str, int]:
+        """The classes of which no sample is held out with any of these seeds, and how many training samples they have.
+
+        Args:
+            seeds: The seeds.
+        """
+        task, dataset, folds = self.dataset.task, self.dataset, self.data.folds or 1
+        assert dataset.held_out is not None
+        if task.kind != "classification" or {seed % folds for seed in seeds} >= set(range(folds)):
+            return {}
+        y = torch.cat([dataset.train.y, dataset.held_out.y])
+        counts = torch.bincount(y, minlength=task.outputs)
+        rare = [number for number in range(task.outputs) if counts[number] < 2 * folds]
+        if not rare:
+            return {}
+        held_out = torch.cat([part.y for seed in seeds if (part := self.fold(seed).held_out) is not None])
+        return {str(task.names[number]): int(counts[number]) for number in rare if not bool((held_out == number).any())}
+
+    def fold(self, seed: int) -> Dataset:
+        """The data as a seed sees it."""
+        folds = self.data.folds
+        if folds is None or seed % folds == self.data.fold:
+            return self.dataset
+        return load_dataset(replace(self.data, fold=seed % folds), self.root)
 
     @cached_property
     def whole(self) -> Dataset:

@@ -20,6 +20,7 @@ from verydeep.files import read_json, write_atomic
 _ANALYSIS = 0.12  # the share of the time for lesions, other models and fine-tuning
 _STARTING = 8.0  # seconds until workers train
 _FORMAT = 1
+_CONTENT = "fingerprint"
 _ASKED = ("most", "minutes", "total_epochs", "seed")
 
 
@@ -67,7 +68,8 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
         progress: What is shown.
     """
     file = folder / "plan.json"
-    known = check_plan(folder, problem, asked) if file.exists() else None
+    started = (folder / "study.json").exists()  # without it, nothing was trained by the plan
+    known = check_plan(folder, problem, asked) if started and file.exists() else None
     if asked.total_epochs is not None:
         cost, budget = count_epochs(), float(asked.total_epochs)
     else:
@@ -77,7 +79,7 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
         budget = max(1.0, (1 - _ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
     if known is not None:
         return Planned(known, cost, budget)
-    if (folder / "study.json").exists():
+    if started:
         raise UserError(f"{folder} holds another study; choose another folder")
     plan = make_plan(problem, cost, budget, asked.most)
     if plan is None:
@@ -108,10 +110,16 @@ def check_plan(folder: Path, problem: Problem, asked: Asked) -> DepthPlan:
     before = values["problem"] | {name: getattr(plan, name) for name in _ASKED}
     now = _describe(problem) | {name: getattr(asked, name) for name in _ASKED}
     for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            word, given = name.replace("_", " "), f"{before.get(name)}, not {now.get(name)}"
+        if before.get(name) != now.get(name) and name != _CONTENT:
+            word, given = name.replace("_", " "), f"{_written(before.get(name))}, not {_written(now.get(name))}"
             raise UserError(f"{file.parent} was started with {word} {given}; give the same, or choose another folder")
+    if before.get(_CONTENT, now[_CONTENT]) != now[_CONTENT]:  # plans before 0.7.0 do not say
+        raise UserError(f"{problem.data.source} has changed since {file.parent} was started; choose another folder")
     return plan
+
+
+def _written(value: object) -> str:
+    return "none" if value in (None, []) else str(value)
 
 
 def _describe(problem: Problem) -> dict[str, Any]:
@@ -119,4 +127,5 @@ def _describe(problem: Problem) -> dict[str, Any]:
     source = problem.data.source
     given = to_dict(problem.data) | {"source": source if source in KNOWN_NAMES else str(Path(source).resolve())}
     settings = {"loss": problem.settings.loss, "class_weight": list(problem.settings.class_weight)}
-    return dict(json.loads(json.dumps(dotted({"data": given, "network": problem.network, **settings}))))
+    described = dotted({"data": given, "network": problem.network, **settings, _CONTENT: problem.fingerprint})
+    return dict(json.loads(json.dumps(described)))

@@ -87,6 +87,8 @@ def run_inference(owner: nn.Module, layers: list[nn.Module], x: Tensor, backend:
         return None
     plan = _plans.get(owner)
     if plan is None or not plan.is_current(layers, x):
+        if kernels.has_hooks(*layers):
+            return None  # making a plan calls modules, whose hooks would notice
         plan = _plans[owner] = _Plan(layers, x)
     if not plan.maps or kernels.has_hooks(*plan.modules) or not plan.lock.acquire(blocking=False):
         return None

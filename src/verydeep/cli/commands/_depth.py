@@ -33,7 +33,8 @@ class DepthOptions:
     minutes: Annotated[float | None, option("N")] = None
     """How long it may take; by default, 10 minutes."""
     total_epochs: Annotated[int | None, option("N")] = None
-    """Train for N epochs in all, instead of --minutes; the result is the same every time, on any machine."""
+    """Train for N epochs in all, instead of --minutes; the result is the same every time on the same kind of
+    processor."""
     most: Annotated[int | None, option("N")] = None
     """The depth of the deepest networks; by default, 50 layers, or 6 layers per stage of convolutional networks."""
     network: Annotated[Literal["mlp", "conv"] | None, option("mlp|conv")] = None
@@ -116,6 +117,8 @@ def _print(options: DepthOptions, answer: DepthAnswer, folder: Path) -> None:
     print_line(answer.sentence)
     if answer.disagreement:
         print_line(answer.disagreement)
+    for note in answer.notes:
+        print_line(f"note: {note}")
     if options.quiet:
         return
     print_line(f"the page: {folder / 'depth.html'}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from verydeep.data.own._in_memory import InMemory
+from verydeep.errors import UserError, list_names
 from verydeep.files import write_atomic
 
 
@@ -26,6 +27,9 @@ def save_in_memory(memory: InMemory, folder: Path) -> Path:
         write_atomic(folder / "data.npz", content.getvalue())
         return folder / "data.npz"
     frame: Any = memory.data
+    names = [str(name) for name in frame.columns]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise UserError(f"{memory.name}: columns with the same name: {list_names(twice)}; rename or drop some")
     is_polars = hasattr(frame, "write_parquet")
     if is_polars or find_spec("pyarrow") is not None:
         path = folder / "data.parquet"

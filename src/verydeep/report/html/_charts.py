@@ -270,8 +270,12 @@ class Chart:
 
 
 def _digits(step: float) -> int:
-    """The digits after the point that tell ticks apart which are `step` apart."""
-    return max(0, math.ceil(-math.log10(step) - 1e-9)) if step > 0 else 0
+    """The digits after the point that show ticks exactly which are multiples of `step`."""
+    if step <= 0:
+        return 0
+    first = max(0, math.ceil(-math.log10(step) - 1e-9))
+    exact = (digits for digits in range(first, first + 3) if abs(step * 10**digits - round(step * 10**digits)) < 1e-6)
+    return next(exact, first)
 
 
 def _tick(value: float, digits: int) -> str:

@@ -70,9 +70,9 @@ def hand_commands(answer: DepthAnswer) -> list[PageCommand]:
 
 
 def _train(answer: DepthAnswer, point: DepthPoint, folder: str) -> str:
-    stem = "mlp" if answer.unit == "layers" else "conv"
+    stem = "mlp" if answer.unit == "layers" or point.depth == 0 else "conv"
     settings = {"model.name": f"{point.kind}-{stem}"}
-    if answer.unit == "layers":  # the depth of a convolutional network follows from its stages
+    if stem == "mlp":  # the depth of a convolutional network follows from its stages
         settings["model.depth"] = str(point.depth)
     found = (each.partition("=")[::2] for each in point.settings)
     settings |= {name: value for name, value in found if value not in ("", "None")}

@@ -95,6 +95,8 @@ def _compare(answer: DepthAnswer, other: OtherModel, ours: float, low: float | N
             "less than" if (other.score or 0.0) < ours else "more than" if (other.score or 0.0) > ours else "as much as"
         )
         return f"{beside}, {better} the recommended network."
+    if other.score == ours:
+        return f"{beside}, as much as the recommended network."
     if other.score_low > high:
         return f"{beside}: it is clearly better than the recommended network. Use it if all you want is predictions."
     if other.score_high < low:
@@ -149,8 +151,10 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
     found = []
     if training or test:
         parts = [f"{plural(training, 'sample')} to train on", f"{held_out:,} held out per seed", f"{test:,} to test"]
+        if answer.validation_rows:
+            parts.insert(1, f"{answer.validation_rows:,} to stop early")
         inputs = f" Each sample has {plural(answer.features, 'input')}." if answer.features else ""
-        found.append(f"The data was divided into {', '.join(parts[:2])} and {parts[2]}.{inputs}")
+        found.append(f"The data was divided into {', '.join(parts[:-1])} and {parts[-1]}.{inputs}")
     if plan.trials:
         shorter = f", {plan.kept} of them to the end" if plan.kept and plan.kept < plan.trials else ""
         found.append(
@@ -168,10 +172,9 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
             f"{plural(plan.epochs, 'epoch')}, stopping early when the loss on validation data, a part of the rest, no "
             f"longer improved."
         )
-    if plan.refinements:
-        found.append(
-            f"Up to {plural(plan.refinements, 'depth')} between the answer and the next smaller depth were added."
-        )
+    added = sorted({point.depth for point in answer.points} - set(plan.depths)) if plan.depths else []
+    if added:
+        found.append(f"Then the answer was narrowed down with networks of depth {_listed(tuple(added))}.")
     found.append(
         f"The answer is the smallest depth whose mean held-out loss is within one standard error of the best "
         f"network's; which that is, the other seeds decide for each seed. The lowest mean loss is that of depth "
@@ -180,16 +183,17 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
     if answer.interval is not None:
         found.append(
             "Its interval is the range of this answer in 1,000 bootstrap draws of seeds and samples, without the "
-            "lowest and highest 2.5 %."
+            "lowest and highest 2.5 %. What longer training or a longer search would change is not in it."
         )
     else:
         found.append("There is no interval, because that takes an answer and at least three seeds per depth.")
-    found.append(
-        f"Test data was used once, at the end, for the {name} of the recommended network and of the other models. No "
-        f"choice depends on it."
-    )
+    if answer.network is not None:
+        found.append(
+            f"Test data was used once, at the end, for the {name} of the recommended network and of the other models. "
+            f"No choice depends on it."
+        )
     asked = f", and {plan.minutes:g} minutes were asked for" if plan.minutes is not None else ""
-    asked = asked or (f", for {plan.total_epochs:,} epochs in total" if plan.total_epochs is not None else "")
+    asked = asked or (f", for at most {plan.total_epochs:,} epochs in all" if plan.total_epochs is not None else "")
     if answer.seconds:
         found.append(f"Everything took {clock(answer.seconds)} with {plural(plan.jobs, 'worker')}{asked}.")
     return found

@@ -90,6 +90,14 @@ def model_rows(answer: DepthAnswer) -> list[ModelRow]:
     ]  # fmt: skip
 
 
+def _short(value: str) -> str:
+    """A setting with at most four digits."""
+    try:
+        return value if len(value) < 7 else f"{float(value):.4g}"
+    except ValueError:
+        return value
+
+
 def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)
 
@@ -108,7 +116,7 @@ def point_table(answer: DepthAnswer) -> Table:
 
 def _row(answer: DepthAnswer, point: DepthPoint, names: list[str]) -> list[str]:
     settings = dict(setting.partition("=")[::2] for setting in point.settings)
-    enough = "yes" if point.is_enough else "no"
+    enough = "" if answer.depth is None else "yes" if point.is_enough else "no"
     chosen = point.depth == answer.depth and point.kind == (answer.kind if point.depth > 1 else "highway")
     return [
         str(point.depth),
@@ -120,7 +128,7 @@ def _row(answer: DepthAnswer, point: DepthPoint, names: list[str]) -> list[str]:
         interval(answer.measure, point.score_low, point.score_high),
         interval(answer.measure, min(point.seed_scores), max(point.seed_scores)) if len(point.seed_scores) > 1 else "",
         f"{point.diverged} of {len(point.seeds)}" if point.diverged else "",
-        *(settings.get(each, "") for each in names),
+        *(_short(settings.get(each, "")) for each in names),
         f"{point.parameters:,}" if point.parameters else "",
         f"{point.multiply_adds:,}" if point.multiply_adds else "",
         f"{point.epochs:.1f}" if point.epochs else "",

@@ -36,7 +36,7 @@ class Closing {
 
   describe(how) {
     const { length } = store.importance.idle;
-    this.idle.textContent = length === 0 ? "No idle layers" : length === 1 ? "Close the idle layer" : `Close the ${length} idle layers`;
+    this.idle.textContent = length === 0 ? "No idle layers" : length === 1 ? "Close the idle layer" : `Close ${length} idle layers`;
     this.idle.disabled = length === 0;
     this.element.querySelector(".how").textContent = `Idle layers can be closed together ${how}`;
   }

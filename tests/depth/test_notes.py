@@ -1,0 +1,35 @@
+"""What the answer warns of."""
+
+from verydeep.depth import DepthNetwork, DepthPlan, OtherModel
+from verydeep.depth._notes import make_notes
+
+PLAN = DepthPlan(most=8, epochs=90)
+NETWORK = DepthNetwork("network", "trained", "highway", 2, test_score=0.97)
+WORSE = (OtherModel("logistic regression", 0.9),)
+
+
+def test_a_usual_answer_has_no_notes() -> None:
+    assert make_notes(2, "classification", PLAN, 100, NETWORK, WORSE, {}) == ()
+
+
+def test_epochs_that_were_cut_are_mentioned() -> None:
+    (note,) = make_notes(2, "classification", PLAN, 200, NETWORK, WORSE, {})
+    assert "at most 90 epochs to save time, although 200 suit this data" in note
+
+
+def test_the_deepest_depth_is_no_proof() -> None:
+    (note,) = make_notes(8, "classification", PLAN, 90, NETWORK, WORSE, {})
+    assert note.startswith("Nothing deeper than 8 was tried: ask for more (--most 16")
+
+
+def test_a_linear_model_that_is_as_good_is_mentioned() -> None:
+    equal = (OtherModel("logistic regression", 0.97),)
+    (note,) = make_notes(2, "classification", PLAN, 90, NETWORK, equal, {})
+    assert note.startswith("On test data, logistic regression classifies as well as the recommended network.")
+    assert make_notes(0, "classification", PLAN, 90, NETWORK, equal, {}) == ()
+    assert make_notes(2, "regression", PLAN, 90, NETWORK, equal, {}) == ()
+
+
+def test_classes_that_were_not_measured_are_named() -> None:
+    (note,) = make_notes(0, "classification", PLAN, 90, NETWORK, WORSE, {"rare": 2})
+    assert "nothing about it: 'rare (2 samples)'" in note
