@@ -41,7 +41,7 @@ class HeatMap {
     pen.fillRect(0, box.top, width, box.height);
     pen.imageSmoothingEnabled = view.count > 2 * box.height; // several layers in a pixel are averaged
     pen.drawImage(this.paint(view, reveal), 0, box.top, width, box.height);
-    markClosed(pen, view, box, width, this.id === "outputs" ? 0.45 : 0.8);
+    markClosed(pen, view, box, width, this.id === "outputs" ? 0.45 : 0.9);
     markChosen(pen, view, box, width);
     this.drawBar();
   }

@@ -121,7 +121,6 @@ class Journey {
     if (stillness.matches || rows.length < 2) {
       this.reveal = rows.length;
       this.draw();
-      state.tell("arrived");
       return;
     }
     const began = performance.now();
@@ -130,7 +129,6 @@ class Journey {
       this.reveal = Math.ceil(share * rows.length);
       this.draw();
       if (share < 1) this.frame = requestAnimationFrame(move);
-      else state.tell("arrived");
     };
     this.frame = requestAnimationFrame(move);
   }

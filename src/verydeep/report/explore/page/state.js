@@ -106,8 +106,22 @@ class State extends EventTarget {
   async close(layers) {
     this.closed = new Set(layers);
     this.tell("closed");
-    const slots = Object.keys(this.inputs);
-    await Promise.all(slots.map((slot) => this.compute(slot, false)));
+    await this.refresh();
+  }
+
+  // Compute everything again. Of changes that come meanwhile, as from a slider, only the last is computed.
+  async refresh() {
+    this.isStale = true;
+    if (this.isRefreshing) return;
+    this.isRefreshing = true;
+    try {
+      while (this.isStale) {
+        this.isStale = false;
+        await Promise.all(Object.keys(this.inputs).map((slot) => this.compute(slot, false)));
+      }
+    } finally {
+      this.isRefreshing = false;
+    }
     this.rescore();
   }
 
@@ -133,8 +147,7 @@ class State extends EventTarget {
     this.whole = {};
     this.fullScore = null;
     this.tell("weights");
-    await Promise.all(Object.keys(this.inputs).map((slot) => this.compute(slot, false)));
-    this.rescore();
+    await this.refresh();
   }
 
   choose(row) {
