@@ -7,7 +7,7 @@ from verydeep.data import Dataset, Split
 from verydeep.models import Network, multiply_adds
 
 _WORK = 30e9  # multiply-adds per round
-_MOST_SAMPLES, _FEWEST_SAMPLES, _MOST_ROUNDS = 300, 32, 8
+_MOST_SAMPLES, _FEWEST_SAMPLES, _MOST_ROUNDS = 300, 16, 8
 
 
 def describe_importance(model: Network, dataset: Dataset, split: Split, split_name: str, layers: int) -> dict[str, Any]:
