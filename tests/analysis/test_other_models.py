@@ -35,6 +35,13 @@ def plain():
 def with_batches():
     return make(), [(torch.randn(6, 64), torch.arange(6)) for _ in range(3)], Classification()
 
+class Wider(nn.Sequential):
+    def forward(self, x):
+        return x.repeat(1, 2) + super().forward(x)
+
+def changing_shape():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), Wider(nn.Linear(8, 16)), *make()[2:])
+
 def nothing():
     return 3
 """
@@ -136,6 +143,15 @@ def test_a_network_with_nothing_to_close_shows_its_signal_flow_and_says_so(
     assert not (folder / "analysis" / "lesions.npz").exists()
 
 
+def test_blocks_that_cannot_be_closed_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--data", "digits", "--samples", "50", "--only", "lesions")
+    code, _, note = run(capsys, "analyze", "--model", "own.py:changing_shape", *options)
+    assert code == 0
+    assert "verydeep: 1 block cannot be closed (the output has another shape than the input): 2\n" in note
+    refused = summary(folder / "analysis")["refused"]
+    assert [(each["name"], each["reason"]) for each in refused] == [("2", "shape")]
+
+
 @pytest.mark.slow
 def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
     folder: Path, capsys: pytest.CaptureFixture[str]
@@ -150,6 +166,7 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
     code, out, note = run(capsys, "analyze", "residual", "--samples", "100")
     assert code == 0
     assert "no gates" in note
+    assert "2 blocks cannot be closed (the output has another shape than the input): blocks.2, blocks.4" in note
     assert "Layers used" in out
     assert len(summary(folder / "residual" / "analysis")["lesions"]) == 4
     assert run(capsys, "prune", "residual", "--tolerance", "90%", "--samples", "100")[0] == 0

@@ -13,7 +13,7 @@ from verydeep.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verydeep.analysis import Block, Findings, Progress
+    from verydeep.analysis import Findings, FoundBlocks, Progress
     from verydeep.cli.commands._analyze import AnalyzeOptions
 
 _FEW = 500  # samples for the signal flow
@@ -45,7 +45,7 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         network = {"hf": subject.label}
     blocks, parts = _closable(options, subject, parts)
     found = _analyse(options, subject, blocks, parts, tolerance, folder)
-    summary = summarise(network, subject.where, None, subject.samples, found)
+    summary = summarise(network, subject.where, None, subject.samples, found, blocks.refused)
     write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     plot_findings(found, folder)
     if options.json:
@@ -54,22 +54,24 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         print_findings(found, folder)
 
 
-def _closable(
-    options: AnalyzeOptions, subject: ModelWithData, parts: list[str]
-) -> tuple[tuple[Block, ...] | None, list[str]]:
+def _closable(options: AnalyzeOptions, subject: ModelWithData, parts: list[str]) -> tuple[FoundBlocks, list[str]]:
     """The blocks of the network, and the parts that it allows, with a note on stderr about those that are left out."""
-    from verydeep.analysis import Blocks, find_blocks, highway_layers, sample_inputs
+    from verydeep.analysis import Blocks, FoundBlocks, NoBlocksError, find_blocks, highway_layers, sample_inputs
+    from verydeep.cli.views._analyze import print_refused
 
     allowed = parts if highway_layers(subject.model) or options.only else [p for p in parts if p not in _OF_GATES]
     example = sample_inputs(subject.model, subject.data, subject.objective)
     patterns: Blocks = options.blocks or None
     try:
-        return find_blocks(subject.model, example, patterns, options.level), allowed  # type: ignore[arg-type]
-    except UserError as error:
-        if options.only or options.blocks:
+        found = find_blocks(subject.model, example, patterns, options.level)  # type: ignore[arg-type]
+    except NoBlocksError as error:
+        if options.blocks or (options.only and set(parts) != {"flow"}):
             raise
         print(f"verydeep: only the signal flow can be measured: {error}", file=sys.stderr)
-        return None, ["flow"]
+        print_refused(error.refused)
+        return FoundBlocks((), error.refused), ["flow"]
+    print_refused(found.refused)
+    return found, allowed
 
 
 _OF_GATES = ("gates", "routing")
@@ -78,7 +80,7 @@ _OF_GATES = ("gates", "routing")
 def _analyse(
     options: AnalyzeOptions,
     subject: ModelWithData,
-    blocks: tuple[Block, ...] | None,
+    blocks: FoundBlocks,
     parts: list[str],
     tolerance: float,
     folder: Path,
@@ -89,7 +91,7 @@ def _analyse(
     from verydeep.cli.views._bar import progress_bar
 
     model, data, where = subject.model, subject.data, subject.where
-    common: dict[str, Any] = {"objective": subject.objective, "blocks": blocks}
+    common: dict[str, Any] = {"objective": subject.objective, "blocks": blocks or None}
 
     def usage(progress: Progress | None) -> Any:  # noqa: ANN401
         greedy = analysis.greedy_lesions(
