@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from verydeep.analysis._display import samples_of as samples_of, split_name as split_name, the_split as the_split
     from verydeep.analysis._evaluate import evaluate_model
-    from verydeep.analysis._find_blocks import Blocks as Blocks, find_blocks, refused_blocks as refused_blocks
+    from verydeep.analysis._find_blocks import Blocks as Blocks, closable_blocks as closable_blocks, find_blocks
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesion_results import (
         LesionStudy,

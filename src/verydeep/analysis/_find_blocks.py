@@ -75,16 +75,16 @@ def find_blocks(
     return _Finder(model, example).find(blocks, level)
 
 
-def refused_blocks(network: nn.Module) -> tuple[RefusedBlock, ...]:
-    """The residual blocks of a network of `verydeep.models` that cannot be closed; it needs no data for that."""
-    if not isinstance(network, ResidualNet) or network.config.kind == "highway":
-        return ()
+def closable_blocks(network: nn.Module) -> FoundBlocks:
+    """The blocks of a residual network of `verydeep.models`, which needs no data for that; none of other networks."""
+    if not isinstance(network, ResidualNet):
+        return FoundBlocks()
     device = next(network.parameters()).device
     example = torch.zeros(2, *network.config.input_shape, device=device)
     try:
-        return find_blocks(network, example).refused
+        return find_blocks(network, example)
     except NoBlocksError as error:
-        return error.refused
+        return FoundBlocks((), error.refused)
 
 
 def resolve_blocks(model: nn.Module, example: Inputs, blocks: Blocks) -> tuple[Block, ...]:

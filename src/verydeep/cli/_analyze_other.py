@@ -1,9 +1,10 @@
-"""`verydeep analyze` for networks that are not runs: lesions, layers used and signal flow."""
+"""`verydeep analyze` for networks that are not runs: lesions, layers used, signal flow and a page about them."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,12 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         parts: The parts to make.
         tolerance: The largest loss of accuracy allowed when idle layers are closed.
     """
+    from verydeep.cli._console import print_line
+    from verydeep.cli._next_analysis import NOTHING_TO_CLOSE, analyze_command, next_steps, removal_code
+    from verydeep.cli._status import status
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
-    from verydeep.report import plot_findings
+    from verydeep.report import plot_findings, write_model_report
 
     folder = options.out or Path("analysis")
     if options.model is not None:
@@ -45,13 +49,28 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         network = {"hf": subject.label}
     blocks, parts = _closable(options, subject, parts)
     found = _analyse(options, subject, blocks, parts, tolerance, folder)
+    page = folder / "report.html"
     summary = summarise(network, subject.where, None, subject.samples, found, blocks.refused)
-    write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-    plot_findings(found, folder)
+    summary["report"] = str(page)
+    with status("drawing figures and the report"):
+        write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+        plot_findings(found, folder)
+        write_model_report(
+            found,
+            page,
+            Path(subject.label).name,
+            model=subject.model,
+            blocks=blocks,
+            command=analyze_command(options),
+            next_steps=next_steps(options, blocks, found),
+            removal=removal_code(options, blocks, found, folder),
+            note="" if blocks else NOTHING_TO_CLOSE,
+        )
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
         print_findings(found, folder)
+        print_line(f"{page}: {page.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
 
 
 def _closable(options: AnalyzeOptions, subject: ModelWithData, parts: list[str]) -> tuple[FoundBlocks, list[str]]:
@@ -97,6 +116,8 @@ def _analyse(
         greedy = analysis.greedy_lesions(
             model, subject.measured, where, train=subject.train, progress=progress, **common
         )
+        if subject.selected_on != "train":
+            greedy = replace(greedy, training=None, selected_on=subject.selected_on)
         return analysis.depth_usage(greedy, tolerance)
 
     def flow(progress: Progress | None) -> Any:  # noqa: ANN401

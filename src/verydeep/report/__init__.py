@@ -2,7 +2,8 @@
 
 Each `plot_*` function takes a result of an analysis, a search or a training and draws it without computing anything.
 It returns matplotlib's figure, which shows itself in a notebook, and writes it to a file if it gets a path.
-`write_report` takes a run, and `write_depth_page` the answer of `how_deep`; both write one self-contained page.
+`write_report` takes a run, `write_model_report` the analysis of any other network, and `write_depth_page` the answer
+of `how_deep`; each writes one self-contained page.
 """
 
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._signal_flow import plot_signal_flow
     from verydeep.report.figures._table_curves import TableCurves as TableCurves, plot_tables as plot_tables
     from verydeep.report.html._depth_page import write_depth_page
+    from verydeep.report.html._model_page import write_model_report
     from verydeep.report.html._page import write_report
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
@@ -55,5 +57,6 @@ __all__ = [
     "plot_signal_flow",
     "plot_slices",
     "write_depth_page",
+    "write_model_report",
     "write_report",
 ]

@@ -120,7 +120,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str], tolerance: float) -> None:
-    from verydeep.analysis import refused_blocks
+    from verydeep.analysis import closable_blocks
     from verydeep.cli.views._analyze import print_findings, print_refused, summarise
     from verydeep.files import write_atomic
 
@@ -132,7 +132,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
-    parts, refused = _possible_parts(options, model, parts), refused_blocks(model)
+    parts, refused = _possible_parts(options, model, parts), closable_blocks(model).refused
     print_refused(refused)
     folder = options.out or run.path / "analysis"
     where = data_label(options.data, split)
