@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     )
     from verydeep.analysis._paired import most_closed as most_closed
     from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
+    from verydeep.analysis._random_changes import random_lesions, reorder_study
+    from verydeep.analysis._random_results import RandomChanges
     from verydeep.analysis._refused_blocks import (
         FoundBlocks,
         NoBlocksError as NoBlocksError,
@@ -72,6 +74,7 @@ __all__ = [
     "LesionStudy",
     "PairLesion",
     "PruneReport",
+    "RandomChanges",
     "RefusedBlock",
     "Score",
     "SignalFlow",
@@ -88,7 +91,9 @@ __all__ = [
     "pair_lesions",
     "prune",
     "prune_report",
+    "random_lesions",
     "removable",
+    "reorder_study",
     "save_findings",
     "save_result",
     "signal_flow",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from verydeep.report.figures._gates import plot_feature_gates, plot_gates
     from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
     from verydeep.report.figures._prune import plot_prune
+    from verydeep.report.figures._random_changes import plot_random_changes
     from verydeep.report.figures._routing import plot_class_distances, plot_routing
     from verydeep.report.figures._run import plot_run
     from verydeep.report.figures._search import plot_parallel, plot_slices
@@ -52,6 +53,7 @@ __all__ = [
     "plot_pair_lesions",
     "plot_parallel",
     "plot_prune",
+    "plot_random_changes",
     "plot_routing",
     "plot_run",
     "plot_signal_flow",
