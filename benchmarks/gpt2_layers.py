@@ -43,6 +43,7 @@ LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "encodings", "pydoc_d
 SAVE_EVERY = 60  # seconds
 RANDOM_HALVES = 10
 MEASURED = 16  # sequences per batch
+COLOURS = ("#0072B2", "#D55E00", "#009E73")  # of Okabe and Ito, which the colour-blind can tell apart
 
 
 @dataclass(frozen=True)
@@ -300,12 +301,16 @@ def draw(result: dict[str, Any], path: Path) -> None:
     numbers = np.arange(1, len(result["layers"]) + 1)
     kinds = {"attention": result["parts"][::2], "feed-forward": result["parts"][1::2], "whole layer": result["layers"]}
     for place, (name, rows) in enumerate(kinds.items()):
-        left.bar(numbers + 0.27 * (place - 1), [row["perplexity"] for row in rows], 0.25, label=name)
+        left.bar(
+            numbers + 0.27 * (place - 1), [row["perplexity"] for row in rows], 0.25, label=name, color=COLOURS[place]
+        )
     left.axhline(result["whole"]["perplexity"], color="gray", linewidth=1, label="nothing closed")
     left.set(xlabel="layer closed (from 1)", ylabel="perplexity on held-out files", xticks=numbers, yscale="log")
     left.legend(fontsize=8)
     names = list(result["halves"])
-    right.barh(names[::-1], [result["halves"][name]["perplexity"] for name in names[::-1]], height=0.5)
+    right.barh(
+        names[::-1], [result["halves"][name]["perplexity"] for name in names[::-1]], height=0.5, color=COLOURS[0]
+    )
     drawn = [row["perplexity"] for row in result["random_halves"]]
     right.plot(drawn, np.full(len(drawn), len(names)), "|", color="gray")
     right.set_yticks(range(len(names) + 1), [*names[::-1], "random"])

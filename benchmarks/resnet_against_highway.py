@@ -43,7 +43,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
 from verydeep.report.figures._theme import themed_figure
-from verydeep.training import Run, ScheduleConfig, TrainConfig, load_own, make_progress, read_config, train
+from verydeep.training import Interrupted, Run, ScheduleConfig, TrainConfig, load_own, make_progress, read_config, train
 
 ROOT = Path(__file__).parents[1]
 NETWORKS = ("resnet-20", "highway-20", "resnet-56", "highway-56")
@@ -272,6 +272,9 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+    except Interrupted as error:
+        print(f"resnet_against_highway: {error}; the same command continues", file=sys.stderr)
+        sys.exit(130)
     except UserError as error:
         print(f"resnet_against_highway: {error}", file=sys.stderr)
         sys.exit(2)
