@@ -145,7 +145,7 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
         values, baseline, noise = getattr(lesions, key), getattr(lesions.baseline, key), lesion_noise(lesions, key)
         ends: list[Any] = [(), ()] if noise is None else [values - INTERVAL * noise, values + INTERVAL * noise]
         low, high = (list(map(float, end)) for end in ends)
-        y_label = f"{y_name}, {where}" if where else y_name
+        y_label = _with_data(y_name, where)
         charts[key] = Chart(
             f"{y_name} on {the_split(lesions.split)} with each of {len(values)} layers closed in turn",
             layers, [Series("this layer closed", values.tolist(), low=low, high=high)], LAYER, y_label,
@@ -183,6 +183,11 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
+def _with_data(name: str, where: str) -> str:
+    """The title of an axis: with the name of the data, if that fits."""
+    return f"{name}, {where}" if where and len(name) + len(where) < _LONGEST else name
+
+
 def usage_chart(usage: DepthUsage) -> Chart:
     """Draw accuracy, or R2, against the number of layers kept: on held-out data, and on the training samples."""
     greedy, measure = usage.greedy, usage.greedy.measure
@@ -198,7 +203,7 @@ def usage_chart(usage: DepthUsage) -> Chart:
     point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), plural(len(usage.kept), "layer"))
     chart = Chart(
         f"{name} on {the_split(greedy.split)} against the number of layers kept",
-        kept, curves, "layers kept", name if greedy.training else f"{name}, {where}",
+        kept, curves, "layers kept", name if greedy.training else _with_data(name, where),
         percent="accuracy" in measure, rule=(float(accuracy[-1]) - usage.within, f"lowest {name} allowed"), mark=point,
         least=least_extent("error", float(accuracy[-1]), greedy.standard_error),
     )  # fmt: skip

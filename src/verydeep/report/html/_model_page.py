@@ -120,8 +120,12 @@ def _facts(
         found.append(("parameters", f"{sum(p.numel() for p in model.parameters()):,}"))
     if findings.lesions is not None and findings.lesions.most_important:
         worst = findings.lesions.most_important[0]
-        lost = score(findings.lesions.measure, findings.lesions.error[worst] - findings.lesions.baseline.error)
-        found.append((f"lost without {findings.lesions.layers[worst]}", lost))
+        name, perplexity = findings.lesions.layers[worst], findings.lesions.perplexity
+        if perplexity is not None:
+            found.append((f"perplexity without {name}", f"{perplexity[worst]:.4g}"))
+        else:
+            lost = score(findings.lesions.measure, findings.lesions.error[worst] - findings.lesions.baseline.error)
+            found.append((f"lost without {name}", lost))
     return found
 
 
