@@ -57,7 +57,8 @@ class RefusedBlock:
 class FoundBlocks(tuple[Block, ...]):
     """The blocks that can be closed, in the order in which the data reaches them; a tuple.
 
-    Attributes:
+    Args:
+        blocks: The blocks that can be closed.
         refused: The modules that look like blocks but cannot be closed exactly, each with the reason.
 
     Example:
