@@ -265,7 +265,7 @@ def main() -> None:
     }
     write_result(options.out, result)
     draw({name: each for name, (_, each) in done.items()}, options.picture)
-    print(json.dumps({name: each["test_error"] for name, each in result["networks"].items()}, indent=1))  # type: ignore[attr-defined]
+    print(json.dumps({name: each["test_error"] for name, each in result["networks"].items()}, indent=1))
     print(f"{options.out} and {options.picture} are written")
 
 
