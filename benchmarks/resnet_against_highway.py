@@ -255,17 +255,18 @@ def main() -> None:
         if (folder / settings_name(options) / "swapped.npz").exists():  # the last part
             run = Run.load(folder)
             done[name] = run, measure(run, options)
+    networks = {name: numbers(*each) for name, each in done.items()}
     result = {
         "what": "test error of residual and highway networks with blocks closed or swapped",
         "data": options.data,
         "test_images": next(iter(done.values()))[1].lesions.samples,
         "draws": options.draws,
         "seed": options.seed,
-        "networks": {name: numbers(*each) for name, each in done.items()},
+        "networks": networks,
     }
     write_result(options.out, result)
     draw({name: each for name, (_, each) in done.items()}, options.picture)
-    print(json.dumps({name: each["test_error"] for name, each in result["networks"].items()}, indent=1))
+    print(json.dumps({name: each["test_error"] for name, each in networks.items()}, indent=1))
     print(f"{options.out} and {options.picture} are written")
 
 
