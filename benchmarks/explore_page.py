@@ -103,7 +103,9 @@ def main() -> None:
                 **measure(page, path, run.model.highway_depth),
             }
             print(name, results[name], flush=True)
-    write_result(OUT, {"command": "python benchmarks/explore_page.py", "networks": results})
+            write_result(
+                OUT, {"command": " ".join(["python benchmarks/explore_page.py", *sys.argv[1:]]), "networks": results}
+            )
 
 
 if __name__ == "__main__":

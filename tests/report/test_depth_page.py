@@ -167,7 +167,7 @@ def test_the_plan_is_told_in_sentences() -> None:
 def test_the_commands_are_ones_that_the_program_takes(name: str) -> None:
     answer = made_up.EVERY[name]()
     commands = [*next_commands(answer), *hand_commands(answer)]
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         program, word, *arguments = shlex.split(command.line)
         assert program == "verydeep"

@@ -89,7 +89,8 @@ def _describe_vector(preparation: ArrayPreparation, raw: Tensor, x: Tensor) -> d
         centre, scale = mean[i % len(mean)] * full, deviation[i % len(deviation)] * full
         fitted = {"mean": centre, "deviation": scale, "fill": float(np.median(values[:, i])), "gaps": False}
         columns.append({"kind": "number", "name": f"value {i + 1}", "percent": False, **fitted, **spread})
-    found: dict[str, Any] = {"kind": "row", "columns": columns, "rows": values.tolist()}
+    rows = [[float(f"{value:.9g}") for value in row] for row in values]  # nine digits are exact for float32
+    found: dict[str, Any] = {"kind": "row", "columns": columns, "rows": rows}
     if preparation.contrast or preparation.whitening:
         found |= _only_prepared(x, "its values are normalised together")
     return found

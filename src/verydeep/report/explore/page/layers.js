@@ -13,7 +13,7 @@ class Layers {
   draw(view, reveal, box) {
     const [pen, width] = canvasFor(this.canvas), high = box.height / view.count, left = this.left, room = width - left;
     const activity = state.traces.a?.activity ?? [], tall = Math.max(high * 0.72, Math.min(high, 1));
-    const step = Math.ceil(12 / high);
+    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((each) => each * high >= 12) ?? 1000;
     pen.textBaseline = "middle";
     pen.textAlign = "right";
     for (let line = 0; line < view.count; line++) {

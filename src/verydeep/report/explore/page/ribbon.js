@@ -48,8 +48,9 @@ class Ribbon {
       pen.fillStyle = name === null ? colour("--pad") : colour(painted.get(name));
       pen.fill();
       if (name !== null) {
-        const at = shown.reduce((best, _, i) => (ends[i] - starts[i] > ends[best] - starts[best] ? i : best), 0);
-        this.label(pen, shortened(names[name], 12), (starts[at] + ends[at]) / 2 * width, shown[at].y, (ends[at] - starts[at]) * width, box);
+        const inView = [...shown.keys()].filter((i) => shown[i].row >= view.first && shown[i].row < view.first + view.count);
+        const at = inView.reduce((best, i) => (ends[i] - starts[i] > ends[best] - starts[best] ? i : best), inView[0] ?? 0);
+        if (inView.length) this.label(pen, shortened(names[name], 12), (starts[at] + ends[at]) / 2 * width, shown[at].y, (ends[at] - starts[at]) * width, box);
       }
       ends.forEach((end, at) => { starts[at] = end; });
     }
