@@ -1,14 +1,17 @@
 """Networks prepared for inference on few images: what does not depend on the images is computed once.
 
-For single images, transforming the filters and deciding layer by layer where to run takes longer than the arithmetic. A
-plan holds the transformed filters, the memory and the kernel calls of all layers, for one shape of x. It is made again
-when the shape, a layer, a parameter or the number of threads has changed.
+For single images, deciding layer by layer where to run takes longer than the arithmetic. A plan holds the memory and
+the kernel calls of all layers, for one shape of x. The calls read the parameters where they are, so changed values need
+not be noticed. The plan is made again when the shape of x, a layer, the place of a parameter in memory or the number of
+threads has changed.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,10 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from verydeep import kernels
-from verydeep.kernels import Backend, ConvOptions, PlannedConv, Snapshot
+from verydeep.kernels import Backend, ConvOptions, PlannedConv
 from verydeep.nn._activations import activation_name
 from verydeep.nn._conv_layer import activation_kind
 from verydeep.nn._highway_conv import HighwayConv2d
+from verydeep.nn._max_pool import run_max_pool
 from verydeep.nn._maxout import Maxout
 
 
@@ -47,13 +51,16 @@ class _Plan:
             if isinstance(layer, nn.Dropout):  # does nothing in evaluation mode
                 continue
             if isinstance(layer, _Conv):
-                weight, bias = (torch.cat(_present(layer.maps, name)) for name in ("weight", "bias"))
-                self.steps.append(PlannedConv(x.shape, weight, bias, layer.options))
+                weights, biases = _present(layer.maps, "weight"), _present(layer.maps, "bias")
+                self.steps.append(PlannedConv(x.shape, weights, biases, layer.options))
                 x = _channels_last(x)
+            elif isinstance(layer, nn.MaxPool2d | nn.AdaptiveMaxPool2d):
+                self.steps.append(partial(run_max_pool, layer))
             else:
                 self.steps.append(layer)
             x = self.steps[-1](x)
-        self.snapshot = Snapshot(_present(self.maps, "weight") + _present(self.maps, "bias"))
+        self.parameters = _present(self.maps, "weight") + _present(self.maps, "bias")
+        self.places = [_place(parameter) for parameter in self.parameters]
 
     def is_current(self, layers: list[nn.Module], x: Tensor) -> bool:
         """Whether the plan computes what the layers do now; the sizes of a convolution are taken as fixed."""
@@ -62,8 +69,15 @@ class _Plan:
             and torch.get_num_threads() == self.threads
             and layers == self.layers
             and all(_state(layer) == state for layer, state in self.highways)
-            and self.snapshot.is_current(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
+            and self._has_parameters(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
         )
+
+    def _has_parameters(self, parameters: Sequence[Tensor | None]) -> bool:
+        """Whether these are the parameters that the plan reads, and still where they were."""
+        if len(parameters) != len(self.parameters):
+            return False
+        same = all(map(operator.is_, parameters, self.parameters))
+        return same and [_place(parameter) for parameter in self.parameters] == self.places
 
     def __call__(self, x: Tensor) -> Tensor:
         for step in self.steps:
@@ -139,6 +153,11 @@ def _parameters(maps: Sequence[nn.Module], name: str) -> list[Tensor | None]:
 
 def _present(maps: Sequence[nn.Module], name: str) -> list[Tensor]:
     return [parameter for parameter in _parameters(maps, name) if parameter is not None]
+
+
+def _place(parameter: Tensor) -> tuple[int, bool]:
+    """Where a parameter is in memory, and whether it is in its usual order there."""
+    return parameter.data_ptr(), parameter.is_contiguous()
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -1,40 +1,60 @@
 """A convolutional layer that is prepared for inference on images of one size."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions
+from verydeep.kernels.conv._conv_call import ConvOptions, conv_call
 from verydeep.kernels.runtime._buffers import thread_scratch
 from verydeep.kernels.runtime._threads import Job, run_together
 
+_NUMBER = 4  # bytes
+
 
 class PlannedConv:
-    """The filters of a layer as its kernel needs them, memory for its output, and its kernel calls.
+    """The kernel calls of a layer, and memory for its output.
+
+    Filters are transformed at every call, in memory that all layers share: for large layers, reading transformed
+    filters, which are up to four times as large, would take longer. So there is no copy that could be out of date.
 
     Args:
         shape: The shape of x.
-        weight: The weights of all affine maps.
-        bias: Their biases.
+        weights: The weights of all affine maps; they must stay where they are in memory.
+        biases: Their biases.
         options: What is fixed about the layer besides its sizes.
     """
 
-    def __init__(self, shape: torch.Size, weight: Tensor, bias: Tensor, options: ConvOptions) -> None:
-        self._call = ConvCall(shape, weight, options, few=True)
-        self._u = torch.empty(self._call.filters.forward_size)
-        self._call.filters.write_forward(bias, self._u)
+    def __init__(
+        self, shape: torch.Size, weights: Sequence[Tensor], biases: Sequence[Tensor], options: ConvOptions
+    ) -> None:
+        outs, threads = sum(weight.shape[0] for weight in weights), torch.get_num_threads()
+        self._call = conv_call(tuple(shape), outs, weights[0].shape[2], options, threads, few=True)
         self._pieces = self._call.forward_pieces()
-        self._sizes = torch.tensor(self._call.shared)
-        *pixels, outs = self._call.z_shape
-        self.y = torch.empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
-        self._jobs: list[Job] = []
+        self._size = self._call.filters.forward_size + self._call.all_scratch(len(self._pieces))
+        tensors = [tensor.detach() for tensor in (*weights, *biases)]
+        self._tensors = [tensor.contiguous() for tensor in tensors]
+        self._copied = [pair for pair in zip(self._tensors, tensors, strict=True) if pair[0] is not pair[1]]
+        self.y = torch.empty(self._call.y_shape).movedim(-1, 1)
+        self._steps: list[list[Job]] = []  # of jobs that run together
         self._addresses = 0, 0  # of x and scratch memory in these jobs
 
     def __call__(self, x: Tensor) -> Tensor:
         """The layer's output, which the next call overwrites; x is float32 with its channels last."""
-        scratch = thread_scratch(len(self._pieces) * self._call.scratch_size)
-        addresses = x.data_ptr(), scratch.data_ptr()
+        memory = thread_scratch(self._size)
+        addresses = x.data_ptr(), memory.data_ptr()
         if addresses != self._addresses:
-            self._addresses, scratches = addresses, self._call.scratches(addresses[1], len(self._pieces))
-            self._jobs = self._call.forward_jobs(self._pieces, x, self._u, self.y, None, scratches, self._sizes)
-        run_together(self._jobs)
+            self._addresses, self._steps = addresses, self._make_steps(x, memory)
+        for contiguous, parameter in self._copied:
+            contiguous.copy_(parameter)
+        for jobs in self._steps:
+            run_together(jobs)
         return self.y
+
+    def _make_steps(self, x: Tensor, memory: Tensor) -> list[list[Job]]:
+        call, count = self._call, len(self._tensors) // 2
+        u, scratch = memory.data_ptr(), memory.data_ptr() + call.filters.forward_size * _NUMBER
+        filters = call.filters.write_forward(self._tensors[:count], self._tensors[count:], u, scratch)
+        scratches = call.scratches(scratch, len(self._pieces))
+        jobs = call.forward_jobs(self._pieces, x, memory, self.y, None, scratches)
+        return [[[*filters, *jobs[0]]]] if len(jobs) == 1 else [[[one] for one in filters], jobs]

@@ -64,6 +64,18 @@ def can_run_plain_conv(backend: Backend, conv: nn.Module, pieces: int, x: Tensor
     return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
 
 
+def can_run_dropout(backend: Backend, layer: nn.Dropout, x: Tensor) -> bool:
+    """Whether dropout runs in kernels: of a tensor without gaps, with a probability other than 0 and 1."""
+    usual = backend != "reference" and type(layer) is nn.Dropout and not layer.inplace and 0 < layer.p < 1
+    return usual and _are_plain(x) and (x.is_contiguous() or _has_channels_last(x))
+
+
+def can_run_max_pool(backend: Backend, side: int, x: Tensor) -> bool:
+    """Whether max pooling runs in kernels: of images that hold at least one window and have their channels last."""
+    usual = backend != "reference" and x.dim() == 4 and min(x.shape[2:]) >= side
+    return usual and _are_plain(x) and _has_channels_last(x)
+
+
 def can_plan_inference(backend: Backend, x: Tensor) -> bool:
     """Whether a network that is in evaluation mode may run from a plan: with few images and without gradients."""
     few = not torch.is_grad_enabled() and x.dim() == 4 and len(x) <= _MOST_PLANNED
@@ -189,6 +201,10 @@ def _is_planned(conv: nn.Module) -> bool:
         return False
     side = conv.kernel_size[0]
     return side in (3, 5) or (side == 1 and conv.padding == (0, 0))
+
+
+def _has_channels_last(x: Tensor) -> bool:
+    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
 
 
 def _is_square(conv: nn.Conv2d) -> bool:
