@@ -22,7 +22,8 @@ from verydeep.kernels.dense._stack_op import (
 )
 from verydeep.kernels.dropout._dropout_op import dropout
 from verydeep.kernels.gate._gate_op import highway_gate
-from verydeep.kernels.pool._max_pool_op import Windows, max_pool
+from verydeep.kernels.pool._max_pool_op import PlannedPool, Windows, max_pool
+from verydeep.kernels.runtime._chain import Planned, PlannedChain, empty_images
 from verydeep.kernels.runtime._eligibility import (
     Activations,
     Backend,
@@ -47,7 +48,10 @@ __all__ = [
     "Activations",
     "Backend",
     "ConvOptions",
+    "Planned",
+    "PlannedChain",
     "PlannedConv",
+    "PlannedPool",
     "Windows",
     "backward_mlp",
     "can_plan_conv",
@@ -64,6 +68,7 @@ __all__ = [
     "conv_layer",
     "cross_entropy_gradient",
     "dropout",
+    "empty_images",
     "has_hooks",
     "has_own_hooks",
     "highway_gate",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -20,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from verydeep import kernels
-from verydeep.kernels import Backend, ConvOptions, PlannedConv
+from verydeep.kernels import Backend, ConvOptions, Planned, PlannedChain, PlannedConv, PlannedPool
 from verydeep.nn._activations import activation_name
 from verydeep.nn._conv_layer import activation_kind
 from verydeep.nn._highway_conv import HighwayConv2d
-from verydeep.nn._max_pool import run_max_pool
+from verydeep.nn._max_pool import pooling_windows
 from verydeep.nn._maxout import Maxout
 
 
@@ -37,7 +36,7 @@ class _Conv(NamedTuple):
 
 
 class _Plan:
-    """The steps for one shape of x: planned convolutions, and other modules as they are."""
+    """The steps for one shape of x: chains of planned layers, and other modules as they are."""
 
     def __init__(self, layers: list[nn.Module], x: Tensor) -> None:
         self.layers, self.shape, self.threads = layers, x.shape, torch.get_num_threads()
@@ -47,20 +46,28 @@ class _Plan:
         self.modules = [*layers, *self.maps]
         self.highways = [(layer, _state(layer)) for layer in layers if isinstance(layer, HighwayConv2d)]
         self.steps: list[Callable[[Tensor], Tensor]] = []
-        for layer in described:
+        chain: list[Planned] = []
+        start = x  # the memory of the input of the chain
+        for layer in [*described, None]:
             if isinstance(layer, nn.Dropout):  # does nothing in evaluation mode
                 continue
-            if isinstance(layer, _Conv):
-                weights, biases = _present(layer.maps, "weight"), _present(layer.maps, "bias")
-                self.steps.append(PlannedConv(x.shape, weights, biases, layer.options))
-                x = _channels_last(x)
-            elif isinstance(layer, nn.MaxPool2d | nn.AdaptiveMaxPool2d):
-                self.steps.append(partial(run_max_pool, layer))
-            else:
-                self.steps.append(layer)
-            x = self.steps[-1](x)
+            memory = chain[-1].y if chain else kernels.empty_images(x.shape) if x.dim() == 4 else x
+            start = start if chain else memory
+            planned = None if layer is None else _planned(layer, memory)
+            if planned is not None:
+                chain.append(planned)
+                continue
+            if chain:
+                x = self._append(PlannedChain(start, chain), x)
+                chain = []
+            if isinstance(layer, nn.Module):
+                x = self._append(layer, x)
         self.parameters = _present(self.maps, "weight") + _present(self.maps, "bias")
         self.places = [_place(parameter) for parameter in self.parameters]
+
+    def _append(self, step: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        self.steps.append(step)
+        return step(x)
 
     def is_current(self, layers: list[nn.Module], x: Tensor) -> bool:
         """Whether the plan computes what the layers do now; the sizes of a convolution are taken as fixed."""
@@ -81,8 +88,8 @@ class _Plan:
 
     def __call__(self, x: Tensor) -> Tensor:
         for step in self.steps:
-            x = step(_channels_last(x)) if type(step) is PlannedConv else step(x)
-        return x.clone() if type(self.steps[-1]) is PlannedConv else x
+            x = step(x)
+        return x.clone() if type(self.steps[-1]) is PlannedChain else x
 
 
 _plans: WeakKeyDictionary[nn.Module, _Plan] = WeakKeyDictionary()
@@ -108,6 +115,14 @@ def run_inference(owner: nn.Module, layers: list[nn.Module], x: Tensor, backend:
         return plan(x)
     finally:
         plan.lock.release()
+
+
+def _planned(layer: nn.Module | _Conv, x: Tensor) -> Planned | None:
+    """A layer as kernel calls that read x; None if it has none."""
+    if isinstance(layer, _Conv):
+        return PlannedConv(x, _present(layer.maps, "weight"), _present(layer.maps, "bias"), layer.options)
+    windows = pooling_windows(layer)
+    return PlannedPool(x, windows) if windows and kernels.can_run_max_pool("auto", windows.side, x) else None
 
 
 def _describe(layers: Sequence[nn.Module]) -> list[nn.Module | _Conv]:
@@ -158,12 +173,3 @@ def _present(maps: Sequence[nn.Module], name: str) -> list[Tensor]:
 def _place(parameter: Tensor) -> tuple[int, bool]:
     """Where a parameter is in memory, and whether it is in its usual order there."""
     return parameter.data_ptr(), parameter.is_contiguous()
-
-
-def _channels_last(x: Tensor) -> Tensor:
-    return x if x.shape[0] == 1 and x.stride()[1:] == _strides(x) else x.movedim(1, -1).contiguous().movedim(-1, 1)
-
-
-def _strides(x: Tensor) -> tuple[int, int, int]:
-    """The strides of an image with its channels last."""
-    return 1, x.shape[1] * x.shape[3], x.shape[1]

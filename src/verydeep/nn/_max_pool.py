@@ -14,14 +14,14 @@ def run_max_pool(layer: nn.MaxPool2d | nn.AdaptiveMaxPool2d, x: Tensor, backend:
         x: `(batch, channel, height, width)`; the kernels need its channels last.
         backend: "auto", "fused" (the same here) or "reference".
     """
-    windows = _windows(layer)
+    windows = pooling_windows(layer)
     if windows is None or kernels.has_hooks(layer) or not kernels.can_run_max_pool(backend, windows.side, x):
         y: Tensor = layer(x)
         return y
     return kernels.max_pool(x, windows)
 
 
-def _windows(layer: nn.Module) -> Windows | None:
+def pooling_windows(layer: nn.Module) -> Windows | None:
     """What the kernels pool; None if they cannot."""
     if type(layer) is nn.AdaptiveMaxPool2d:
         return Windows(0, 1, ceil=False) if layer.output_size in (1, (1, 1)) and not layer.return_indices else None

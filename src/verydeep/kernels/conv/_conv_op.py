@@ -52,7 +52,7 @@ class _ConvLayer(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override] # noqa: ANN401
+    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         kept, *tensors = ctx.saved_tensors
         if dy is None:
             return (None,) * (1 + len(tensors))

@@ -43,7 +43,7 @@ class _Dropout(torch.autograd.Function):
         return _run(x.detach(), p, key)
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override] # noqa: ANN401
+    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         if dy is None:
             return None, None, None
         if dy.stride() != ctx.strides:  # the order in memory decides which numbers become 0

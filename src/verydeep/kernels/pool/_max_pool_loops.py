@@ -16,7 +16,8 @@ from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, IntPtr, Matrix, Ptr
 from verydeep.kernels.ir._vector import Vec, load, load_lanes, store, store_lanes, where
 
-_Load, _Store = Callable[[Ptr], Vec], Callable[[Ptr, Vec], None]
+_Load = Callable[[Ptr], Vec]
+_Store = Callable[[Ptr, Vec], None]
 _zero_row = make_rowwise("zero_row", lambda: (Vec.zeros(),), inputs=0, outputs=1)
 
 

@@ -57,7 +57,7 @@ class _MaxPool(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override] # noqa: ANN401
+    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         if dy is None:
             return None, None
         x, y = ctx.saved_tensors
@@ -66,7 +66,7 @@ class _MaxPool(torch.autograd.Function):
         dy, x, y = (images.contiguous(memory_format=torch.channels_last) for images in (dy, x, y))
         dx = torch.empty_like(x)
         call = _pool_call(tuple(x.shape), ctx.windows)
-        call.run(_kernels()[1 + call.overlaps], dy, x, y, dx)
+        run_together(call.jobs(_kernels()[1 + call.overlaps], dy, x, y, dx))
         return dx, None
 
 
@@ -82,8 +82,30 @@ def _kernels() -> list["Function"]:
 def _forward(x: Tensor, windows: Windows) -> Tensor:
     call = _pool_call(tuple(x.shape), windows)
     y = x.new_empty(call.y_shape).movedim(-1, 1)
-    call.run(_kernels()[0], x, y)
+    run_together(call.jobs(_kernels()[0], x, y))
     return y
+
+
+class PlannedPool:
+    """Max pooling that is prepared for inference: its kernel calls, and memory for its output.
+
+    Args:
+        x: The memory of its input.
+        windows: The windows.
+    """
+
+    scratch_size = 0
+
+    def __init__(self, x: Tensor, windows: Windows) -> None:
+        self._x, self._call = x, _pool_call(tuple(x.shape), windows)
+        self.y = x.new_empty(self._call.y_shape).movedim(-1, 1)
+
+    def prepare(self) -> None:
+        """There is nothing to do."""
+
+    def steps(self, memory: Tensor) -> list[list[Job]]:
+        """The kernel calls."""
+        return [self._call.jobs(_kernels()[0], self._x, self.y)]
 
 
 class _PoolCall:
@@ -97,8 +119,8 @@ class _PoolCall:
         table = [channels, *sides, *map(len, axes), *(number for axis in axes for pair in axis for number in pair)]
         self.sizes = torch.tensor(table, dtype=torch.int64, device="cpu")
 
-    def run(self, kernel: "Function", *tensors: Tensor) -> None:
-        """Call a kernel with images for each thread, if there are enough numbers."""
+    def jobs(self, kernel: "Function", *tensors: Tensor) -> list[Job]:
+        """The calls of a kernel with images for each thread, if there are enough numbers."""
         jobs = max(1, min(torch.get_num_threads(), self.batch, tensors[0].numel() // _SHARE))
         starts = [(tensor.data_ptr(), tensor.numel() // self.batch * _NUMBER) for tensor in tensors]
         sizes = self.sizes.data_ptr()
@@ -106,7 +128,7 @@ class _PoolCall:
         def job(first: int, last: int) -> Job:
             return [(kernel, (*(start + first * image for start, image in starts), sizes, last - first))]
 
-        run_together([job(*pair) for pair in pairwise(self.batch * i // jobs for i in range(jobs + 1))])
+        return [job(*pair) for pair in pairwise(self.batch * i // jobs for i in range(jobs + 1))]
 
 
 @lru_cache(_REMEMBERED)
