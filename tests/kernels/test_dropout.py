@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from verydeep.kernels import dropout
 from verydeep.kernels.dropout._dropout_op import _run
 from verydeep.kernels.ir._random import random_lanes
+from verydeep.models import Conv, ConvConfig, ConvNet, Dropout, Pool
 from verydeep.nn import run_dropout
 
 
@@ -101,3 +102,15 @@ def test_probabilities_of_0_and_1_are_those_of_torch(p: float) -> None:
 def test_evaluation_copies_nothing() -> None:
     x = torch.randn(3, 4)
     assert run_dropout(nn.Dropout(0.5).eval(), x) is x
+
+
+def test_recomputed_activations_drop_the_same_numbers() -> None:
+    config = ConvConfig((Dropout(0.3), Conv(16), Pool(2, 2), Dropout(0.5), Conv(16), Pool()), (3, 16, 16))
+    torch.manual_seed(0)
+    model, x = ConvNet(config), torch.randn(20, 3, 16, 16)
+    found = []
+    for recompute in (False, True):
+        model.recompute = recompute
+        torch.manual_seed(1)
+        found.append(torch.autograd.grad(model(x).square().sum(), list(model.parameters())))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))

@@ -94,7 +94,12 @@ class AffineHighway(HighwayLayer):
         if not self._are_plain(maps):
             return False
         activations, weights = (self.activation, self.gate_activation), (maps[0].weight, maps[1].weight)
-        return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
+        with_maps = self._has_fused_maps(x, x_hat)
+        return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights, with_maps=with_maps)
+
+    def _has_fused_maps(self, x: Tensor, x_hat: Tensor) -> bool:
+        """Whether kernels compute the affine maps, too."""
+        return False
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """The affine maps, and everything after them in one operation."""

@@ -125,13 +125,16 @@ class HighwayConv2d(_HighwayConv):
     map_type = nn.Conv2d
     _function = F.conv2d
 
+    def _has_fused_maps(self, x: Tensor, x_hat: Tensor) -> bool:
+        return kernels.can_run_conv(self.kernel_size, x, x_hat)
+
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """The whole layer in one operation if there is a kernel for its shape.
 
         Rounding errors are a few times those of torch's convolution, and an infinity spreads over its 6x6
         neighbourhood.
         """
-        if not kernels.can_run_conv(self.kernel_size, x, x_hat):
+        if not self._has_fused_maps(x, x_hat):
             return super()._fused(x, x_hat)
         maps = self.maps()
         kind = f"highway_{activation_name(self.activation)}"

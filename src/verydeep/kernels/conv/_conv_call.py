@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verydeep.kernels.runtime._compile import Function
 
 _NUMBER = 4  # bytes
-_TILES = 128  # per group of images: enough for the products, few enough for the cache
+_TILES = 64  # per group of images: enough for the products, few enough for the cache
 _PIXELS = 128  # the same for patches
 _FEW_TILES = 8  # for which transformed filters, four times as large, take longer to read than they save
 _WORTH_A_THREAD = 2**20  # multiply-adds of one image

@@ -14,8 +14,8 @@ _NUMBER = 4  # bytes
 class PlannedConv:
     """The kernel calls of a layer, and memory for its output.
 
-    Filters are transformed at every call, in memory that all layers share: for large layers, reading transformed
-    filters, which are up to four times as large, would take as long. So there is no copy that could be out of date.
+    Filters are transformed at every call, in memory that all layers share. Transformed filters are up to four times as
+    large and would have to be read from memory instead. So there is no copy that could be out of date.
 
     Args:
         x: The memory of its input.

@@ -6,6 +6,7 @@ rows of each row of windows, and the same for columns: windows may overlap, and 
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 from verydeep.kernels import _formulas as f
@@ -31,30 +32,38 @@ class _Window(NamedTuple):
     start: Int  # in x
     pixel: Int  # in y
 
-    def each(self, visit: Callable[[Int], None]) -> None:
-        """Call `visit` with the position of each pixel in x, row by row."""
-        with loop(self.rows) as i, loop(self.columns) as j:
+    def each(self, side: int, visit: Callable[[Int], None]) -> None:
+        """Call `visit` with the position of each pixel in x, row by row; most windows are squares of this side."""
+        pixels = self.rows * self.columns
+        with when(pixels == side * side):
+            for down, across in product(range(side), repeat=2):
+                visit(self.start + self.row * down + self.channels * across)
+        with when(pixels != side * side), loop(self.rows) as i, loop(self.columns) as j:
             visit(self.start + i * self.row + j * self.channels)
 
 
-@kernel(flush=True)
-def max_pool_forward(x: Ptr, y: Ptr, sizes: IntPtr, images: Int) -> None:
-    """The largest number of each window; NaN if there is one."""
+@cache
+def make_max_pool_forward(side: int) -> Kernel:
+    """The largest number of each window; NaN if there is one. Most windows have this side."""
 
-    def pool(window: _Window, channel: Int, read: _Load, write: _Store) -> None:
-        largest = Variable(read(x + window.start + channel))
+    @kernel(flush=True)
+    def max_pool_forward(x: Ptr, y: Ptr, sizes: IntPtr, images: Int) -> None:
+        def pool(window: _Window, channel: Int, read: _Load, write: _Store) -> None:
+            largest = Variable(read(x + window.start + channel))
 
-        def visit(position: Int) -> None:
-            largest.value = f.larger(largest.value, read(x + position + channel))
+            def visit(position: Int) -> None:
+                largest.value = f.larger(largest.value, read(x + position + channel))
 
-        window.each(visit)
-        write(y + window.pixel + channel, largest.value)
+            window.each(side, visit)
+            write(y + window.pixel + channel, largest.value)
 
-    _windows(sizes, images, pool)
+        _windows(sizes, images, pool)
+
+    return max_pool_forward
 
 
 @cache
-def make_max_pool_backward(add: bool) -> Kernel:
+def make_max_pool_backward(side: int, add: bool) -> Kernel:
     """The gradient of x: that of y goes to the first of the largest numbers of each window.
 
     Without `add`, every pixel of x belongs to exactly one window.
@@ -75,7 +84,7 @@ def make_max_pool_backward(add: bool) -> Kernel:
                 gradient.value = where(value == largest, 0.0, where(value == value, left, 0.0))  # noqa: PLR0124
                 write(there, read(there) + share if add else share)
 
-            window.each(visit)
+            window.each(side, visit)
 
         _windows(sizes, images, pool)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NUMBER = 4  # bytes
 _SHARE = 2**15  # numbers that are worth a thread
 _REMEMBERED = 512  # shapes
+_MOST_UNROLLED = 4  # the side of windows for which loops are unrolled
 
 
 class Windows(NamedTuple):
@@ -66,23 +67,23 @@ class _MaxPool(torch.autograd.Function):
         dy, x, y = (images.contiguous(memory_format=torch.channels_last) for images in (dy, x, y))
         dx = torch.empty_like(x)
         call = _pool_call(tuple(x.shape), ctx.windows)
-        run_together(call.jobs(_kernels()[1 + call.overlaps], dy, x, y, dx))
+        run_together(call.jobs(call.run_backward, dy, x, y, dx))
         return dx, None
 
 
 @cache
-def _kernels() -> list["Function"]:
-    from verydeep.kernels.pool._max_pool_loops import make_max_pool_backward, max_pool_forward
+def _kernels(side: int, overlaps: bool) -> list["Function"]:
+    from verydeep.kernels.pool._max_pool_loops import make_max_pool_backward, make_max_pool_forward
     from verydeep.kernels.runtime._compile import compile_kernels
 
-    forward, alone = compile_kernels("max-pool", [max_pool_forward, make_max_pool_backward(add=False)])
-    return [forward, alone, *compile_kernels("max-pool-overlapping", [make_max_pool_backward(add=True)])]
+    kernels = [make_max_pool_forward(side), make_max_pool_backward(side, add=overlaps)]
+    return compile_kernels(f"max-pool-{side}{'-overlapping' * overlaps}", kernels)
 
 
 def _forward(x: Tensor, windows: Windows) -> Tensor:
     call = _pool_call(tuple(x.shape), windows)
     y = x.new_empty(call.y_shape).movedim(-1, 1)
-    run_together(call.jobs(_kernels()[0], x, y))
+    run_together(call.jobs(call.run_forward, x, y))
     return y
 
 
@@ -105,7 +106,7 @@ class PlannedPool:
 
     def steps(self, memory: Tensor) -> list[list[Job]]:
         """The kernel calls."""
-        return [self._call.jobs(_kernels()[0], self._x, self.y)]
+        return [self._call.jobs(self._call.run_forward, self._x, self.y)]
 
 
 class _PoolCall:
@@ -115,7 +116,9 @@ class _PoolCall:
         self.batch, channels, *sides = shape
         axes = [_ranges(side, windows) for side in sides]
         self.y_shape = self.batch, *map(len, axes), channels
-        self.overlaps = not all(_is_partition(axis, side) for axis, side in zip(axes, sides, strict=True))
+        overlaps = not all(_is_partition(axis, side) for axis, side in zip(axes, sides, strict=True))
+        usual = windows.side if windows.side <= _MOST_UNROLLED else 0
+        self.run_forward, self.run_backward = _kernels(usual, overlaps)
         table = [channels, *sides, *map(len, axes), *(number for axis in axes for pair in axis for number in pair)]
         self.sizes = torch.tensor(table, dtype=torch.int64, device="cpu")
 
