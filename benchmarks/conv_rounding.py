@@ -14,6 +14,7 @@ import torch
 from _result import write_result
 from torch import Tensor
 
+from verydeep.kernels.conv._conv_call import ConvOptions
 from verydeep.kernels.conv._conv_op import conv_layer, conv_reference
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "conv-rounding.json"
@@ -30,11 +31,11 @@ def results(function: Callable[..., Tensor], values: list[Tensor], dy: Tensor, t
 
 
 def fused(x: Tensor, weight: Tensor, bias: Tensor, padding: int) -> Tensor:
-    return conv_layer(x, weight, bias, padding, 1, "linear", 1, True)[0]  # type: ignore[no-any-return]
+    return conv_layer(x, [weight], [bias], ConvOptions(padding, 1, "linear", 1))
 
 
 def direct(x: Tensor, weight: Tensor, bias: Tensor, padding: int) -> Tensor:
-    return conv_reference(x, weight, bias, padding, 1, "linear", 1)
+    return conv_reference(x, [weight], [bias], ConvOptions(padding, 1, "linear", 1))
 
 
 def rms(values: list[Tensor], exact: list[Tensor]) -> list[float]:

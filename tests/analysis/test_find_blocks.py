@@ -1,5 +1,6 @@
 """Blocks are found by proof, in the order of the data, and refused where closing them would not be exact."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,10 @@ from tests.analysis._families import FAMILIES
 from tests.analysis._models import Own, mlp, shaken
 from torch import Tensor, nn
 
-from verydeep.analysis import find_blocks
+from verydeep.analysis import RefusedBlock, find_blocks, refusal_lines
 from verydeep.errors import UserError
 from verydeep.models import create_model
-from verydeep.nn import HighwayStack
+from verydeep.nn import HighwayStack, RecurrentHighway
 
 X = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
 
@@ -161,7 +162,7 @@ class Sides(nn.Module):
 
 
 def test_shared_modules_and_used_side_outputs_are_refused() -> None:
-    with pytest.raises(UserError, match="'block' is applied more than once"):
+    with pytest.raises(UserError, match="'block' cannot be closed: it is applied more than once"):
         find_blocks(Shared(), X)
     with pytest.raises(UserError, match="'block' is applied more than once and cannot be closed"):
         find_blocks(Shared(), X, ["block"])
@@ -195,3 +196,120 @@ def test_finding_changes_nothing() -> None:
     assert "forward" not in vars(model[0])
     assert torch.equal(x, X)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+class Wider(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.shortcut = nn.Linear(8, 12), nn.Linear(8, 12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.shortcut(x) + self.inner(x)  # type: ignore[no-any-return]
+
+
+class Steps(nn.Module):
+    """Residual blocks in a row, then modules that cannot be closed, one per reason."""
+
+    def __init__(self, refused: nn.Module) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(plus), Block(plus)])
+        self.refused = refused
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        x = self.refused(x)
+        return x[0] + x[1] if isinstance(x, tuple) else x
+
+
+def two_outputs(block: Block, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    return x + h, h
+
+
+def post_norm(block: Block, x: Tensor, h: Tensor) -> Tensor:
+    return block.norm(x + h)  # type: ignore[no-any-return]
+
+
+def doubled(block: Block, x: Tensor, h: Tensor) -> Tensor:
+    return 2 * x + h
+
+
+def no_addition(block: Block, x: Tensor, h: Tensor) -> Tensor:
+    return h
+
+
+class Tied(Shared):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(super().forward(x))
+
+
+class Idle(nn.Module):
+    """A block that no sample reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = Block(plus)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+REFUSED: dict[str, tuple[Callable[[], nn.Module], str, str]] = {
+    "shape": (Wider, "refused", r"turns \(2, 5, 8\) into \(2, 5, 12\)"),
+    "shared": (Tied, "refused.block", "applied more than once"),
+    "side output": (lambda: Block(two_outputs), "refused", r"also returns \[1\], which the network uses"),
+    "post-norm": (lambda: Block(post_norm), "refused", "normalises after the addition"),
+    "clamp": (Relu, "refused", "a ReLU or clamp after the addition changes its input"),
+    "changed input": (lambda: Block(doubled), "refused", "not its unchanged input plus something"),
+    "unused": (Idle, "refused.block", "the example does not reach it"),
+    "recurrent": (lambda: RecurrentHighway(8, 8), "refused", "at every step"),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused_blocks_are_listed_with_the_reason(reason: str) -> None:
+    make, name, message = REFUSED[reason]
+    blocks = find_blocks(Steps(make()), X)
+    assert [block.name for block in blocks] == ["blocks.0", "blocks.1"]
+    (refused,) = blocks.refused
+    assert (refused.name, refused.reason) == (name, reason)
+    assert re.search(f"'{name}' cannot be closed: .*{message}", refused.message)
+    (line,) = refusal_lines(blocks.refused)
+    assert line.startswith("1 block cannot be closed (")
+    assert line.endswith(f"): {name}")
+
+
+def test_modules_of_the_same_class_without_an_addition_are_refused() -> None:
+    blocks = find_blocks(Steps(Block(no_addition)), X)
+    assert [(each.name, each.reason) for each in blocks.refused] == [("refused", "changed input")]
+
+
+def test_parts_that_no_module_returns_are_refused_layer_by_layer() -> None:
+    def twice(block: Block, x: Tensor, h: Tensor) -> Tensor:
+        x = x + h
+        return x + x.tanh() * 0.5
+
+    model = nn.Sequential(Block(plus), Block(twice))
+    assert not find_blocks(model, X).refused
+    blocks = find_blocks(model, X, level="sublayer")
+    assert [block.name for block in blocks] == ["0"]
+    assert [(each.name, each.reason) for each in blocks.refused] == [("1", "parts")]
+    with pytest.raises(UserError, match="no module of its own returns"):
+        find_blocks(nn.Sequential(Block(twice)), X, level="sublayer")
+
+
+def test_what_can_be_closed_is_not_refused() -> None:
+    for name in ("gpt2", "llama", "qwen", "vit", "convnext"):
+        family = FAMILIES[name]
+        assert find_blocks(family.model(), family.example()).refused == ()
+    family = FAMILIES["resnet"]
+    assert [each.name for each in find_blocks(family.model(), family.example()).refused] == ["layer2.0"]
+
+
+def test_reasons_are_counted_and_the_first_names_listed() -> None:
+    refused = [RefusedBlock(f"blocks.{n}", "shape", "") for n in range(5)] + [RefusedBlock("last", "shared", "")]
+    assert refusal_lines(refused) == [
+        "5 blocks cannot be closed (the output has another shape than the input): blocks.0, blocks.1, blocks.2 "
+        "and 2 more",
+        "1 block cannot be closed (applied more than once): last",
+    ]

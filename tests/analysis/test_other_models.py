@@ -1,6 +1,7 @@
 """`verydeep analyze` for networks that are not runs, and for runs without highway layers."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ def plain():
 
 def with_batches():
     return make(), [(torch.randn(6, 64), torch.arange(6)) for _ in range(3)], Classification()
+
+class Wider(nn.Sequential):
+    def forward(self, x):
+        return x.repeat(1, 2) + super().forward(x)
+
+def changing_shape():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), Wider(nn.Linear(8, 16)), *make()[2:])
 
 def nothing():
     return 3
@@ -85,6 +93,10 @@ def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest
     found = summary(folder / "analysis")
     assert [row["layer"] for row in found["lesions"]] == [f"transformer.h.{n}" for n in range(3)]
     assert found["hf"] == "gpt2"
+    assert found["report"] == "analysis/report.html"
+    page = (folder / "analysis" / "report.html").read_text()
+    assert re.search(r"in an order selected on \d+ samples of the first half of text.txt", page)
+    assert "--level sublayer --out analysis-parts" in page
     assert {"lesions.png", "usage.png", "flow.png", "lesions.npz"} <= {p.name for p in (folder / "analysis").iterdir()}
     code, out, _ = run(
         capsys,
@@ -110,6 +122,9 @@ def test_a_masked_language_model_needs_the_names_of_its_layers(
     arguments = ("analyze", "--hf", "bert", "--text", "text.txt")
     _, _, note = run(capsys, *arguments)
     assert "only the signal flow" in note
+    assert "3 blocks cannot be closed (the sum is normalised; name such layers to leave them out)" in note
+    command = "verydeep analyze --hf bert --text text.txt --blocks &#39;bert.encoder.layer.*&#39; --out analysis-named"
+    assert command in (folder / "analysis" / "report.html").read_text()
     assert "blocks=['bert.encoder.layer.*']" in note
     run(capsys, *arguments, "--blocks", "bert.encoder.layer.*", "--only", "lesions", "--out", "named")
     assert len(summary(folder / "named")["lesions"]) == 3
@@ -134,6 +149,20 @@ def test_a_network_with_nothing_to_close_shows_its_signal_flow_and_says_so(
     assert "only the signal flow can be measured" in note
     assert (folder / "analysis" / "flow-1.npz").exists()
     assert not (folder / "analysis" / "lesions.npz").exists()
+    assert "No block of this network can be closed" in (folder / "analysis" / "report.html").read_text()
+
+
+def test_blocks_that_cannot_be_closed_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--data", "digits", "--samples", "50", "--only", "lesions")
+    code, out, note = run(capsys, "analyze", "--model", "own.py:changing_shape", *options)
+    assert code == 0
+    assert "analysis/report.html: " in out
+    page = (folder / "analysis" / "report.html").read_text()
+    assert "1 block cannot be closed (the output has another shape than the input): 2." in page
+    assert "verydeep analyze --model own.py:changing_shape --data digits --samples 50 --only lesions" in page
+    assert "verydeep: 1 block cannot be closed (the output has another shape than the input): 2\n" in note
+    refused = summary(folder / "analysis")["refused"]
+    assert [(each["name"], each["reason"]) for each in refused] == [("2", "shape")]
 
 
 @pytest.mark.slow
@@ -150,6 +179,7 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
     code, out, note = run(capsys, "analyze", "residual", "--samples", "100")
     assert code == 0
     assert "no gates" in note
+    assert "2 blocks cannot be closed (the output has another shape than the input): blocks.2, blocks.4" in note
     assert "Layers used" in out
     assert len(summary(folder / "residual" / "analysis")["lesions"]) == 4
     assert run(capsys, "prune", "residual", "--tolerance", "90%", "--samples", "100")[0] == 0

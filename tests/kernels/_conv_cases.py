@@ -7,6 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from verydeep.kernels import ConvOptions
 from verydeep.kernels.conv._conv_op import conv_layer, conv_reference
 
 
@@ -20,8 +21,8 @@ class Member(NamedTuple):
     affine_maps: int
 
     @property
-    def options(self) -> tuple[int, int, str, int]:
-        return self.padding, self.stride, self.kind, self.affine_maps
+    def options(self) -> ConvOptions:
+        return ConvOptions(self.padding, self.stride, self.kind, self.affine_maps)
 
 
 FIELDS = [(3, 1, 1), (3, 0, 1), (1, 0, 1), (5, 2, 1), (5, 0, 1), (3, 1, 2), (8, 4, 1)]
@@ -67,11 +68,17 @@ def inputs(case: Case, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def fused(member: Member, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return conv_layer(x, weight, bias, *member.options, True)[0]  # type: ignore[no-any-return]
+    return conv_layer(x, *split(member, weight, bias), member.options)
 
 
 def reference(member: Member, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return conv_reference(x, weight, bias, *member.options)
+    return conv_reference(x, [weight], [bias], member.options)
+
+
+def split(member: Member, weight: Tensor, bias: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """The weights and biases of each affine map of a highway layer; other layers have one of each."""
+    maps = member.affine_maps if member.kind.startswith("highway") else 1
+    return weight.chunk(maps), bias.chunk(maps)
 
 
 def with_gradients(function: Any, member: Member, values: Sequence[Tensor], dy: Tensor | None) -> list[Tensor]:

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -47,6 +48,13 @@ def calls(run: Callable[[], object]) -> int:
     ):
         run()
     return len(counted)
+
+
+@contextmanager
+def of_any_size() -> Iterator[None]:
+    """Kernels run however small a layer is."""
+    with patch.multiple("verydeep.kernels.runtime._eligibility", _LEAST_FOR_GATE=0, _LEAST_FOR_CONV=0):
+        yield
 
 
 def twins(case: str, **options: Any) -> tuple[Any, Any, Tensor]:
@@ -105,7 +113,7 @@ def autocast(layer: nn.Module, x: Tensor) -> object:
 )
 def test_what_kernels_cannot_do_goes_to_the_reference(case: str, run: Callable[..., object]) -> None:
     make, shape = CASES[case]
-    with patch("verydeep.kernels.runtime._eligibility._LEAST_FOR_GATE", 0):
+    with of_any_size():
         assert calls(lambda: make()(torch.randn(shape))) == 1
         assert calls(lambda: run(make(), torch.randn(shape))) == 0
 
@@ -216,7 +224,7 @@ def tanh(x: Tensor) -> Tensor:
 def test_an_activation_is_known_by_what_it_is_and_not_by_its_name(case: str) -> None:
     make, shape = CASES[case]
     layer, x = make(activation=tanh, backend="auto"), torch.randn(shape)
-    with patch("verydeep.kernels.runtime._eligibility._LEAST_FOR_GATE", 0):
+    with of_any_size():
         assert calls(lambda: layer(x)) == 0
         assert calls(lambda: make(activation=torch.nn.functional.relu)(x)) == 1
     stack, plain = (HighwayStack(8, 3, tanh, backend=backend) for backend in ("auto", "reference"))

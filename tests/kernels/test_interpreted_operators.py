@@ -6,7 +6,7 @@ was asked for, and the documented slack behind buffers. Buffers are full of NaN 
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -19,18 +19,21 @@ from torch import Tensor
 
 from verydeep.kernels import (
     backward_mlp,
-    conv_layer,
     cross_entropy_gradient,
+    dropout,
     highway_gate,
+    max_pool,
     open_layers,
     run_stack,
 )
 from verydeep.kernels.conv import _conv_call
 from verydeep.kernels.dense import _stack_call
+from verydeep.kernels.dropout import _dropout_op
 from verydeep.kernels.gate import _gate_op
 from verydeep.kernels.ir._interpreter import interpret
 from verydeep.kernels.ir._memory import Memory
 from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.pool import _max_pool_op
 from verydeep.kernels.runtime import _buffers
 from verydeep.kernels.runtime._threads import Job
 from verydeep.nn import HighwayStack, PlainStack, ResidualStack
@@ -41,6 +44,9 @@ pytestmark = pytest.mark.slow
 
 ACTIVATIONS = st.sampled_from(["tanh", "relu"])
 THREADS = st.sampled_from([1, 3])
+
+
+MODULES = _stack_call, _conv_call, _gate_op, _max_pool_op, _dropout_op  # that run kernels
 
 
 class _Interpreted:
@@ -97,7 +103,7 @@ def interpreted(threads: int) -> Iterator[None]:
     """Kernels run in the interpreter, as if on this number of threads."""
     interpreter = _Interpreted()
     fakes: list[tuple[Any, str, Any]] = [
-        *((module, "run_together", interpreter.run) for module in (_stack_call, _conv_call, _gate_op)),
+        *((module, "run_together", interpreter.run) for module in MODULES),
         *((module, "thread_scratch", interpreter.thread_scratch) for module in (_stack_call, _conv_call)),
         (_stack_call, "acquire_buffer", interpreter.acquire_buffer),
         (Tensor, "data_ptr", lambda tensor: interpreter.data_ptr(tensor)),  # noqa: PLW0108 - becomes a method
@@ -217,8 +223,42 @@ def test_convolutions_stay_inside_their_memory(case: Case, threads: int) -> None
     expected = with_gradients(reference, case.member, [value.double() for value in values], None)
     with interpreted(threads):
         found = with_gradients(fused, case.member, values, None)
-        inference, _z = conv_layer(*values, *case.member.options, False)
+        with torch.no_grad():
+            inference = fused(case.member, *values)
     y, *gradients = errors(found, expected)
     assert y < 1e-5
     assert torch.equal(inference, found[0])
     assert max(gradients) < (1e-5 if case.member.kind in ("linear", "highway_tanh") else 5e-2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 3), st.integers(1, LANES + 3), st.integers(3, 6), st.integers(3, 6)),
+    windows=st.sampled_from([(2, 2, True), (3, 2, True), (3, 1, False), (0, 1, False)]),
+    threads=THREADS,
+)
+def test_max_pooling_stays_inside_its_memory(
+    shape: tuple[int, int, int, int], windows: tuple[int, int, bool], threads: int
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape).round().to(memory_format=torch.channels_last).requires_grad_()
+    expected = _max_pool_op.max_pool_reference(x, _max_pool_op.Windows(*windows))
+    dy = torch.randn(expected.shape)
+    with interpreted(threads), patch.object(_max_pool_op, "_SHARE", 1):
+        y = max_pool(x, _max_pool_op.Windows(*windows))
+        found = torch.autograd.grad(y, x, dy)
+    assert_close([y, *found], [expected, *torch.autograd.grad(expected, x, dy)])
+
+
+@settings(max_examples=10, deadline=None)
+@given(numbers=st.integers(1, 5 * LANES), p=st.sampled_from([0.1, 0.5]), threads=THREADS)
+def test_dropout_stays_inside_its_memory(numbers: int, p: float, threads: int) -> None:
+    results = []
+    for context in (interpreted(threads), nullcontext()):
+        torch.manual_seed(0)
+        x = torch.randn(numbers, requires_grad=True)
+        with context, patch.object(_dropout_op, "_SHARE", 1):
+            y = dropout(x, p)
+            (dx,) = torch.autograd.grad(y.sum(), x)
+        results.append([y.detach(), dx])
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))

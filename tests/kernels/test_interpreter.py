@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from verydeep.kernels.conv._compare import count_differences
 from verydeep.kernels.dense import _stack_loops
 from verydeep.kernels.dense._classifier_loops import classifier, d_classifier
 from verydeep.kernels.dense._input_layer_loops import BLOCK, make_d_input_layer, make_input_layer
@@ -262,20 +261,6 @@ def test_sums_over_rows() -> None:
     at = memory.array("matrix", matrix), 2 * LANES * NUMBER
     interpret(add_rows_to, memory, *at, 5, 2, memory.array("totals", totals))
     assert_close(memory.read("totals"), totals + matrix.sum(0))
-
-
-@settings(max_examples=10)
-@given(sizes=st.lists(st.integers(1, 2 * LANES + 1), min_size=1, max_size=3), different=st.booleans())
-def test_differences_are_counted(sizes: list[int], different: bool) -> None:
-    memory, rows = Memory(), []
-    for n, size in enumerate(sizes):
-        a = normal(size, seed=n)
-        b = a.copy()
-        b[-1] += different
-        rows.append((memory.array(f"a{n}", a), memory.array(f"b{n}", b), size))
-    table = memory.array("table", np.array(rows, np.int64))
-    interpret(count_differences, memory, table, len(sizes), memory.empty("differences", 1))
-    assert memory.read("differences")[0] == different * len(sizes)
 
 
 def test_serving_a_table_of_jobs() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from verydeep.kernels.conv._conv_call import ConvOptions
 from verydeep.kernels.conv._conv_op import conv_layer, conv_reference
 from verydeep.kernels.gate._gate_op import gate_reference, highway_gate
 from verydeep.nn import HighwayStack
@@ -27,11 +28,11 @@ def stack_of(backend: Any) -> Callable[..., Tensor]:
 
 
 def fused_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
-    return conv_layer(x, weight, bias, 1, 1, f"highway_{activation}", 2, True)[0]  # type: ignore[no-any-return]
+    return conv_layer(x, weight.chunk(2), bias.chunk(2), ConvOptions(1, 1, f"highway_{activation}", 2))
 
 
 def reference_conv(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
-    return conv_reference(x, weight, bias, 1, 1, f"highway_{activation}", 2)
+    return conv_reference(x, [weight], [bias], ConvOptions(1, 1, f"highway_{activation}", 2))
 
 
 def fused_gate(x: Tensor, z: Tensor, activation: str) -> Tensor:

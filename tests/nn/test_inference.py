@@ -90,6 +90,11 @@ def in_inference_mode(model: Any) -> None:
         model.layers.highway2.block.weight[0, 0, 0, 0] += 10
 
 
+def transpose_data(model: Any) -> None:
+    weight = model.layers.highway2.block.weight
+    weight.data = weight.data.transpose(2, 3)
+
+
 CHANGES: dict[str, Callable[[Any], object]] = {
     "in place": lambda model: model.layers.highway2.block.weight.mul_(2),
     "bias": lambda model: model.layers.conv4.bias.add_(1),
@@ -97,6 +102,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "data, in place": lambda model: model.layers.highway2.gate.weight.data.mul_(2),
     "data, assigned": lambda model: setattr(model.layers.conv1.weight, "data", torch.randn(20, 3, 3, 3)),
     "one filter, data": lambda model: model.layers.highway2.block.weight.data[3].zero_(),
+    "data, other strides": transpose_data,
     "NumPy": through_numpy,
     "inference mode": in_inference_mode,
     "load_state_dict": lambda model: model.load_state_dict(network(1).state_dict()),
@@ -118,6 +124,15 @@ def test_every_change_of_the_network_is_noticed(change: str) -> None:
     fresh.backend = "reference"
     torch.testing.assert_close(found, fresh(x), rtol=1e-4, atol=1e-4)
     assert not torch.allclose(found, before)
+
+
+@pytest.mark.parametrize("change", ["in place", "data, in place", "NumPy", "optimiser"])
+def test_parameters_in_another_memory_format_are_read_at_every_call(change: str) -> None:
+    model, x = network().to(memory_format=torch.channels_last), images()
+    before = model(x)
+    CHANGES[change](model)
+    torch.testing.assert_close(model(x), reference(model, x), rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(model(x), before)
 
 
 def test_an_output_is_not_overwritten_by_the_next_call() -> None:

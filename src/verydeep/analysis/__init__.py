@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         sample_inputs as sample_inputs,
         some_samples as some_samples,
     )
-    from verydeep.analysis._display import samples_of as samples_of, split_name as split_name
+    from verydeep.analysis._display import samples_of as samples_of, split_name as split_name, the_split as the_split
     from verydeep.analysis._evaluate import evaluate_model
-    from verydeep.analysis._find_blocks import Blocks as Blocks, find_blocks
+    from verydeep.analysis._find_blocks import Blocks as Blocks, closable_blocks as closable_blocks, find_blocks
     from verydeep.analysis._gates import gate_statistics
     from verydeep.analysis._lesion_results import (
         LesionStudy,
@@ -47,6 +47,14 @@ if TYPE_CHECKING:
     )
     from verydeep.analysis._paired import most_closed as most_closed
     from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
+    from verydeep.analysis._random_changes import random_lesions, reorder_study
+    from verydeep.analysis._random_results import RandomChanges
+    from verydeep.analysis._refused_blocks import (
+        FoundBlocks,
+        NoBlocksError as NoBlocksError,
+        RefusedBlock,
+        refusal_lines as refusal_lines,
+    )
     from verydeep.analysis._routing import class_routing
     from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
     from verydeep.analysis._signal_flow import signal_flow
@@ -60,11 +68,14 @@ __all__ = [
     "ClassRouting",
     "DepthUsage",
     "Findings",
+    "FoundBlocks",
     "GateStatistics",
     "GreedyLesion",
     "LesionStudy",
     "PairLesion",
     "PruneReport",
+    "RandomChanges",
+    "RefusedBlock",
     "Score",
     "SignalFlow",
     "class_routing",
@@ -80,7 +91,9 @@ __all__ = [
     "pair_lesions",
     "prune",
     "prune_report",
+    "random_lesions",
     "removable",
+    "reorder_study",
     "save_findings",
     "save_result",
     "signal_flow",

@@ -71,6 +71,8 @@ class ModelAndData:
             blocks = ()  # it has no other blocks
         found = resolve_blocks(model, x, blocks)
         instrumented = InstrumentedModel(model, x, found, objective)
+        if not isinstance(data, Split):
+            return cls(instrumented, data, 0, objective, found)
         with torch.no_grad():
             return cls(instrumented, data, batch_size(instrumented, x), objective, found)
 

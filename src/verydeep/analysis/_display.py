@@ -68,10 +68,14 @@ def split_name(split: str) -> str:
     return _SPLIT_NAMES.get(split, split)
 
 
+def the_split(split: str) -> str:
+    """Name some data in a sentence: the validation set, or the name of other data."""
+    return f"the {split_name(split)}" if split in _SPLIT_NAMES else split
+
+
 def samples_of(samples: int, split: str) -> str:
     """Say how many samples of which data were measured."""
-    the = "the " if split in _SPLIT_NAMES else ""
-    return plural(samples, "sample") + (f" of {the}{split_name(split)}" if split else "")
+    return plural(samples, "sample") + (f" of {the_split(split)}" if split else "")
 
 
 def list_layers(layers: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ those that cannot be closed exactly.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Literal
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from verydeep.analysis._block import Block, CarriedLeaf, SideLeaf
 from verydeep.analysis._blocks import highway_modules, layer_names, run_example, shadow_copy
 from verydeep.analysis._module_calls import ModuleCall, record_calls
+from verydeep.analysis._refused_blocks import FoundBlocks, NoBlocksError, RefusalReason, RefusedBlock
 from verydeep.analysis._trees import Path, leaves, map_leaves, path_text
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
+from verydeep.models import ResidualNet
 from verydeep.nn import RecurrentHighway
 from verydeep.objectives import Inputs, call_model, map_tensors
 
@@ -33,7 +35,7 @@ _MOST_ADDITIONS = 4  # of a layer; a module with more of its own is a whole netw
 @cpu_settings()
 def find_blocks(
     model: nn.Module, example: Inputs, blocks: Sequence[str] | None = None, level: Level = "layer"
-) -> tuple[Block, ...]:
+) -> FoundBlocks:
     """Find the blocks of a network that can be closed: highway layers and residual blocks.
 
     A residual block is a module whose output is computed by adding something to its input, in one forward pass of the
@@ -50,7 +52,8 @@ def find_blocks(
             transformer's layer.
 
     Returns:
-        The blocks in the order in which the example reaches them.
+        The blocks in the order in which the example reaches them, a tuple. Its attribute `refused` lists the modules
+        that look like blocks but cannot be closed exactly, with the reason.
 
     Raises:
         UserError: If there are no blocks, or a named one cannot be closed exactly: because it changes the shape, is
@@ -61,12 +64,27 @@ def find_blocks(
         >>> from verydeep.analysis import find_blocks
         >>> from verydeep.models import create_model
         >>> model = create_model("resnet-110", blocks=2, widths=[4, 8, 8], stem=4, input_shape=(1, 8, 8))
-        >>> [block.name for block in find_blocks(model, torch.randn(2, 1, 8, 8))]  # two of six change the shape
+        >>> blocks = find_blocks(model, torch.randn(2, 1, 8, 8))
+        >>> [block.name for block in blocks]
         ['blocks.0', 'blocks.1', 'blocks.3', 'blocks.5']
+        >>> blocks.refused[0]
+        RefusedBlock(name='blocks.2', reason='shape', message="'blocks.2' cannot be closed: it turns (2, 4, 8, 8) ...")
     """
     if level not in ("layer", "sublayer"):
         raise unknown("level", level, ("layer", "sublayer"))
     return _Finder(model, example).find(blocks, level)
+
+
+def closable_blocks(network: nn.Module) -> FoundBlocks:
+    """The blocks of a residual network of `verydeep.models`, which needs no data for that; none of other networks."""
+    if not isinstance(network, ResidualNet):
+        return FoundBlocks()
+    device = next(network.parameters()).device
+    example = torch.zeros(2, *network.config.input_shape, device=device)
+    try:
+        return find_blocks(network, example)
+    except NoBlocksError as error:
+        return FoundBlocks((), error.refused)
 
 
 def resolve_blocks(model: nn.Module, example: Inputs, blocks: Blocks) -> tuple[Block, ...]:
@@ -89,29 +107,31 @@ class _Finder:
 
     def __init__(self, model: nn.Module, example: Inputs) -> None:
         self.model, self.example = shadow_copy(model).eval(), example
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, RefusedBlock] = {}
         calls, self.output = run_example(partial(record_calls, self.model), example)
         self.calls = {call.name: call for call in calls if call.times == 1}
         self.highways = {name: module for name, module in highway_modules(self.model) if _is_called(name, calls)}
-        self.repeated = {call.name for call in calls if call.times > 1}
+        self.repeated = {call.name: call for call in calls if call.times > 1}
         inside = (*self.highways.values(), *(m for m in self.model.modules() if isinstance(m, RecurrentHighway)))
         hidden = {id(module) for highway in inside for module in highway.modules()}
-        names = {name for name, module in self.model.named_modules() if id(module) in hidden}
-        self.closable = {
-            name: call
-            for name, call in self.calls.items()
-            if name and name not in names and not any(_contains(name, highway) for highway in self.highways)
-        }
+        self.inside_highways = {name for name, module in self.model.named_modules() if id(module) in hidden}
+        self.closable = {name: call for name, call in self.calls.items() if self._is_apart_from_highways(name)}
 
-    def find(self, patterns: Sequence[str] | None, level: Level) -> tuple[Block, ...]:
+    def _is_apart_from_highways(self, name: str) -> bool:
+        """Whether a module is not the network itself, nor contains or is part of a highway layer."""
+        inside = name in self.inside_highways
+        return bool(name) and not inside and not any(_contains(name, highway) for highway in self.highways)
+
+    def find(self, patterns: Sequence[str] | None, level: Level) -> FoundBlocks:
         """Find the blocks, in the order in which the example reaches them."""
         if patterns is None:
             found = self._without_side_outputs(self._residual(level))
+            self._refuse_others(found)
         else:
             found = [self._named(name) for name in self._matching(patterns)]
             kept = self._without_side_outputs(found)
             if len(kept) < len(found):
-                raise UserError(next(iter(self.refused.values())))
+                raise UserError(next(iter(self.refused.values())).message)
         for name in self.highways:
             if name in self.repeated:
                 raise UserError(f"'{name}' is applied more than once; the analysis needs each highway layer only once")
@@ -120,8 +140,8 @@ class _Finder:
         groups += [(order[name], self._highway_blocks(name)) for name in self.highways]
         blocks = tuple(block for _, group in sorted(groups, key=lambda pair: pair[0]) for block in group)
         if not blocks:
-            raise UserError(self._why_none())
-        return blocks
+            raise NoBlocksError(self._why_none(), tuple(self.refused.values()))
+        return FoundBlocks(blocks, sorted(self.refused.values(), key=lambda each: order.get(each.name, len(order))))
 
     def _highway_blocks(self, name: str) -> list[Block]:
         shape = next((leaf.shape for leaf in self.calls[name].inputs), ())
@@ -132,13 +152,16 @@ class _Finder:
         proven = {
             name: call
             for name, call in self.closable.items()
-            if call.proof is not None and call.proof.path.normalised == normalised
+            if call.proof is not None and (call.proof.path.normalised if normalised else call.proof.path.exact)
         }
         blocks = []
         for name in _outermost(proven):
             for layer in self._layers(name, proven):
-                parts = self._parts(layer, proven) if level == "sublayer" or self._is_network(layer, proven) else None
-                blocks += [self._block(layer, "residual")] if parts is None else parts
+                whole = level == "layer" and not self._is_network(layer, proven)
+                try:
+                    blocks += [self._block(layer, "residual")] if whole else self._parts(layer, proven)
+                except UserError as error:
+                    self.refused[layer] = RefusedBlock(layer, "parts", str(error))
         return blocks
 
     def _layers(self, name: str, proven: dict[str, ModuleCall]) -> list[str]:
@@ -205,7 +228,7 @@ class _Finder:
         if call is None:
             why = "contains highway layers, or is part of one" if name in self.calls else "is not used by the example"
             raise UserError(f"'{name}' {why}, so it cannot be closed")
-        if call.proof is not None and not call.proof.path.normalised:
+        if call.proof is not None and call.proof.path.exact:
             return self._block(name, "residual")
         if call.carried is None:
             shapes = [leaf.shape for leaf in call.inputs]
@@ -233,8 +256,8 @@ class _Finder:
         for block in several:
             if not self._is_unused([block]):
                 paths = [path for path, leaf in leaves(block.output) if isinstance(leaf, SideLeaf)]
-                self.refused[block.name] = (
-                    f"'{block.name}' cannot be closed: it also returns {path_text(paths[0])}, which the network uses"
+                self._refuse(
+                    block.name, "side output", f"it also returns {path_text(paths[0])}, which the network uses"
                 )
         return [block for block in blocks if block.name not in self.refused]
 
@@ -256,11 +279,64 @@ class _Finder:
         before, after = _main_output(self.output), _main_output(output)
         return before is not None and after is not None and torch.equal(before, after)
 
+    def _refuse(self, name: str, reason: RefusalReason, why: str) -> None:
+        self.refused[name] = RefusedBlock(name, reason, f"'{name}' cannot be closed: {why}")
+
+    def _refuse_others(self, found: list[Block]) -> None:
+        """Note the modules that look like blocks, but are not among those that were found."""
+        names = {block.name for block in found} | self.highways.keys()
+        for name, module in self.model.named_modules():
+            if isinstance(module, RecurrentHighway) and name in self.calls.keys() | self.repeated.keys():
+                self._refuse(name, "recurrent", "a RecurrentHighway applies its layers at every step")
+        repeated = {name: call for name, call in self.repeated.items() if call.proof is not None}
+        for name in _outermost({name: call for name, call in repeated.items() if self._is_free(name, names)}):
+            self._refuse(name, "shared", "it is applied more than once, and closing one use closes them all")
+        for block in self._residual("layer", normalised=True):
+            if self._is_free(block.name, names):
+                why = "it normalises after the addition (post-norm); name it in blocks= to leave it out"
+                self._refuse(block.name, "post-norm", why)
+        for name in self._sums():
+            if self._is_free(name, names):
+                self._refuse(name, *self._why_not_residual(self.calls[name]))
+        kinds = {type(self.model.get_submodule(block.name)) for block in found if block.kind == "residual"}
+        for name, module in self.model.named_modules():  # of the same class, such as blocks without an addition
+            if type(module) in kinds - {nn.Sequential} and self._is_free(name, names):
+                if name in self.calls:
+                    self._refuse(name, *self._why_not_residual(self.calls[name]))
+                elif name not in self.repeated:
+                    self._refuse(name, "unused", "the example does not reach it")
+
+    def _is_free(self, name: str, names: Collection[str]) -> bool:
+        """Whether a module neither contains nor is part of a block, found or refused."""
+        taken = (*names, *self.refused)
+        within = any(name == other or _contains(name, other) or _contains(other, name) for other in taken)
+        return not within and self._is_apart_from_highways(name)
+
+    def _sums(self) -> list[str]:
+        """Modules whose output is a sum of two results of an input, but not the input plus something.
+
+        Of modules inside each other that return the same sum, this is the innermost.
+        """
+        innermost: dict[int, ModuleCall] = {}
+        for call in sorted(self.closable.values(), key=lambda call: call.order):
+            if call.final_sum is not None and (call.proof is None or call.proof.path.clamped):
+                innermost[call.final_sum] = call
+        return _outermost({call.name: call for call in innermost.values()})
+
+    def _why_not_residual(self, call: ModuleCall) -> tuple[RefusalReason, str]:
+        """Why a module that looks like a residual block is none."""
+        if call.proof is not None and call.proof.path.clamped:
+            return "clamp", "a ReLU or clamp after the addition changes its input"
+        if call.carried is None and call.inputs:
+            return "shape", f"it turns {call.inputs[0].shape} into {call.returned}"
+        return "changed input", "its output is not its unchanged input plus something"
+
     def _why_none(self) -> str:
         """Say why nothing can be closed, and what to do."""
         kind = type(self.model).__name__
-        if self.refused:
-            return f"no block of this {kind} can be closed: {next(iter(self.refused.values()))}"
+        exact = [each for each in self.refused.values() if each.reason in ("side output", "parts")]
+        if exact:
+            return f"no block of this {kind} can be closed: {exact[0].message}"
         if any(isinstance(module, RecurrentHighway) for module in self.model.modules()):
             why = " except inside a RecurrentHighway, which cannot be analysed"
             return f"the forward pass of this {kind} uses no highway layers{why}"
@@ -271,9 +347,10 @@ class _Finder:
                 f"this {kind} normalises after its additions (post-norm), so a closed layer is not defined by them; "
                 f"name the layers to leave out: blocks=[{pattern!r}]"
             )
-        shared = f"; '{min(self.repeated)}' is applied more than once" if self.repeated else ""
+        first = next(iter(self.refused.values()), None)
+        why = "" if first is None else f"; {first.message}"
         return (
-            f"the forward pass of this {kind} uses no highway layers and no residual blocks{shared}; "
+            f"the forward pass of this {kind} uses no highway layers and no residual blocks{why}; "
             "modules to leave out can be named in blocks=, such as blocks=['layers.*']"
         )
 

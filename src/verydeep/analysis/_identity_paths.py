@@ -50,10 +50,30 @@ class IdentityPath:
     Attributes:
         additions: The additions on the way, in order.
         normalised: Whether the sum was normalised on the way, so that it does not contain the tensor unchanged.
+        clamped: Whether a ReLU or another clamp on the way changed the tensor.
     """
 
     additions: tuple[Addition, ...] = ()
     normalised: bool = False
+    clamped: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the tensor is contained unchanged."""
+        return not (self.normalised or self.clamped)
+
+
+@dataclass(frozen=True)
+class FinalSum:
+    """The last addition that made a tensor, up to activation, normalisation and scale.
+
+    Attributes:
+        number: Its number among all additions of the pass.
+        common: The marked tensors that both terms were computed from, as bits.
+    """
+
+    number: int
+    common: int
 
 
 @dataclass
@@ -65,12 +85,14 @@ class _Value:
         depends: The marked tensors that it was computed from, as bits.
         producer: The module that returned it, or returned what it is a multiple of.
         mark: Its own number, if it is marked.
+        final_sum: The addition that made it, if one did.
     """
 
     paths: dict[int, IdentityPath] = field(default_factory=dict)
     depends: int = 0
     producer: str | None = None
     mark: int | None = None
+    final_sum: FinalSum | None = None
 
 
 class IdentityPaths(TorchDispatchMode):
@@ -101,6 +123,11 @@ class IdentityPaths(TorchDispatchMode):
     def paths(self, tensor: Tensor) -> dict[int, IdentityPath]:
         """The marked tensors that a tensor contains, by their numbers."""
         return self._value(tensor).paths
+
+    def sums_results_of(self, tensor: Tensor, mark: int) -> int | None:
+        """The number of the addition that made a tensor from two results of a marked one; None if none did."""
+        found = self._value(tensor).final_sum
+        return found.number if found is not None and found.common >> mark & 1 else None
 
     def set_producer(self, tensor: Tensor, module: str) -> None:
         """Note which module returned a tensor."""
@@ -143,22 +170,28 @@ class IdentityPaths(TorchDispatchMode):
         operation = func.overloadpacket
         if operation in _ADDITIONS or operation in _SUBTRACTIONS:
             both = operation in _ADDITIONS and kwargs.get("alpha", 1) == 1
-            return _Value(self._sum(args, both, out))
+            return _Value(self._sum(args, both, out), final_sum=self._final_sum(args))
         if operation in _COPIES:
             source = args[1] if operation is _aten.copy_ else args[0]
             carried = self._carried(source, out)
-            return _Value(dict(carried.paths), producer=carried.producer)
+            return _Value(dict(carried.paths), producer=carried.producer, final_sum=carried.final_sum)
         if operation in _RELUS or operation in _CLAMPS:
             low, high = (0.0, None) if operation in _RELUS else _limits(func, args)
             carried = self._carried(args[0], out)
-            return _Value({n: path for n, path in carried.paths.items() if self._is_within(n, low, high)})
+            paths = {
+                n: path if self._is_within(n, low, high) else replace(path, clamped=True)
+                for n, path in carried.paths.items()
+            }
+            return _Value(paths, final_sum=carried.final_sum)
         if operation in _NORMS:
             carried = self._carried(args[0], out)
-            return _Value({n: replace(path, normalised=True) for n, path in carried.paths.items()})
+            paths = {n: replace(path, normalised=True) for n, path in carried.paths.items()}
+            return _Value(paths, final_sum=carried.final_sum)
         if operation in (_aten.mul, _aten.mul_):  # such as layer scale: zero stays zero
-            producers = [self._value(each).producer for each in args[:2] if _is_tracked(each)]
-            named = [producer for producer in producers if producer is not None]
-            return _Value(producer=named[0] if len(named) == 1 else None)
+            factors = [self._value(each) for each in args[:2] if _is_tracked(each)]
+            named = [factor.producer for factor in factors if factor.producer is not None]
+            sums = [factor.final_sum for factor in factors if factor.final_sum is not None]
+            return _Value(producer=named[0] if len(named) == 1 else None, final_sum=sums[0] if len(sums) == 1 else None)
         return _Value()
 
     def _sum(self, terms: Sequence[Any], both: bool, out: Tensor) -> dict[int, IdentityPath]:
@@ -170,11 +203,17 @@ class IdentityPaths(TorchDispatchMode):
             others = [self._value(each) for each in (*tensors[:place], *tensors[place + 1 :])]
             branch = others[0].producer if len(others) == 1 else None
             for mark, path in self._carried(tensor, out).paths.items():
-                twice = any(mark in other.paths for other in others)
+                twice = any(mark in other.paths and other.paths[mark].exact for other in others)
                 used = any(other.depends >> mark & 1 for other in others)
                 if used and not twice:
                     paths[mark] = replace(path, additions=(*path.additions, Addition(number, branch)))
         return paths
+
+    def _final_sum(self, terms: Sequence[Any]) -> FinalSum | None:
+        """The addition that `_sum` counted last, if it has two tensors that were computed from the same ones."""
+        tensors = [self._value(value) for value in terms if _is_tracked(value)]
+        common = tensors[0].depends & tensors[1].depends if len(tensors) == 2 else 0
+        return FinalSum(self._additions - 1, common) if common else None
 
     def _carried(self, tensor: Any, out: Tensor) -> _Value:  # noqa: ANN401
         """What is known about an input of the output's shape and type."""

@@ -181,10 +181,13 @@ class LesionRunner:
                 for outputs in self._outputs(x, closed, candidates):
                     if not sums:
                         objective.check(outputs, y)
-                    sums.append(objective.totals(outputs, y))
-                    if paired:
-                        wrong.append(objective.errors(outputs, y))
-                        lost.append(objective.losses(outputs, y))
+                    if not paired:
+                        sums.append(objective.totals(outputs, y))
+                        continue
+                    values, errors_of_samples, losses_of_samples = objective.totals_and_samples(outputs, y)
+                    sums.append(values)
+                    wrong.append(errors_of_samples)
+                    lost.append(losses_of_samples)
                 totals += torch.stack(sums).cpu()
                 samples += len(y)
                 if paired and candidates:

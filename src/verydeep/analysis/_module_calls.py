@@ -61,6 +61,8 @@ class ModuleCall:
         returned: The shape of the first tensor it returns.
         proof: The input that its output contains, if there is exactly one.
         carried: The first tensor it returns, and the first input of the same shape and type, if there is one.
+        final_sum: The number of the addition that made the first tensor it returns, if both terms were computed from
+            one of its inputs.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ModuleCall:
     returned: tuple[int, ...] = ()
     proof: Carried | None = None
     carried: Carried | None = None
+    final_sum: int | None = None
 
 
 def record_calls(model: nn.Module, inputs: Inputs) -> tuple[list[ModuleCall], Any]:
@@ -149,13 +152,17 @@ def _describe(call: ModuleCall, tracer: IdentityPaths, inputs: Any, output: Any)
     for path, leaf in tensors:
         contained = tracer.paths(leaf) if leaf.is_floating_point() and leaf.numel() else {}
         adding = {mark: found for mark, found in contained.items() if found.additions}
-        same = [each for each in call.inputs if each.mark in adding and _fits(each, leaf)]
+        fit = [each for each in call.inputs if each.mark in adding and _fits(each, leaf)]
+        same = [each for each in fit if adding[each.mark].exact] or fit
         if len({each.mark for each in same}) == 1 and call.proof is None:
             call.proof = Carried(same[0].path, path, tuple(leaf.shape), adding[same[0].mark])
     if not tensors:
         return
     path, first = tensors[0]
     call.returned = tuple(first.shape)
+    if first.is_floating_point() and first.numel():
+        sums = (tracer.sums_results_of(first, each.mark) for each in call.inputs)
+        call.final_sum = next((number for number in sums if number is not None), None)
     fitting = next((each for each in call.inputs if _fits(each, first)), None)
     if fitting is not None:
         call.carried = Carried(fitting.path, path, call.returned)

@@ -17,6 +17,7 @@ from verydeep.analysis._activity_results import ClassRouting, GateStatistics, Si
 from verydeep.analysis._display import Described, Displayed, draw, picture_of
 from verydeep.analysis._lesion_results import LesionStudy, PairLesion, PruneReport
 from verydeep.analysis._observations import Observations, observations
+from verydeep.analysis._random_results import RandomChanges
 from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
@@ -38,6 +39,7 @@ _KINDS: dict[str, type] = {
         Observations,
         PairLesion,
         PruneReport,
+        RandomChanges,
         SignalFlow,
     )
 }

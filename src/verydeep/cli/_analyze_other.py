@@ -1,9 +1,10 @@
-"""`verydeep analyze` for networks that are not runs: lesions, layers used and signal flow."""
+"""`verydeep analyze` for networks that are not runs: lesions, layers used, signal flow and a page about them."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from verydeep.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verydeep.analysis import Block, Findings, Progress
+    from verydeep.analysis import Findings, FoundBlocks, Progress
     from verydeep.cli.commands._analyze import AnalyzeOptions
 
 _FEW = 500  # samples for the signal flow
@@ -27,9 +28,12 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         parts: The parts to make.
         tolerance: The largest loss of accuracy allowed when idle layers are closed.
     """
+    from verydeep.cli._console import print_line
+    from verydeep.cli._next_analysis import NOTHING_TO_CLOSE, analyze_command, next_steps, removal_code
+    from verydeep.cli._status import status
     from verydeep.cli.views._analyze import print_findings, summarise
     from verydeep.files import write_atomic
-    from verydeep.report import plot_findings
+    from verydeep.report import plot_findings, write_model_report
 
     folder = options.out or Path("analysis")
     if options.model is not None:
@@ -45,31 +49,48 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         network = {"hf": subject.label}
     blocks, parts = _closable(options, subject, parts)
     found = _analyse(options, subject, blocks, parts, tolerance, folder)
-    summary = summarise(network, subject.where, None, subject.samples, found)
-    write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-    plot_findings(found, folder)
+    page = folder / "report.html"
+    summary = summarise(network, subject.where, None, subject.samples, found, blocks.refused)
+    summary["report"] = str(page)
+    with status("drawing figures and the report"):
+        write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+        plot_findings(found, folder)
+        write_model_report(
+            found,
+            page,
+            Path(subject.label).name,
+            model=subject.model,
+            blocks=blocks,
+            command=analyze_command(options),
+            next_steps=next_steps(options, blocks, found),
+            removal=removal_code(options, blocks, found, folder),
+            note="" if blocks else NOTHING_TO_CLOSE,
+        )
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
         print_findings(found, folder)
+        print_line(f"{page}: {page.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
 
 
-def _closable(
-    options: AnalyzeOptions, subject: ModelWithData, parts: list[str]
-) -> tuple[tuple[Block, ...] | None, list[str]]:
+def _closable(options: AnalyzeOptions, subject: ModelWithData, parts: list[str]) -> tuple[FoundBlocks, list[str]]:
     """The blocks of the network, and the parts that it allows, with a note on stderr about those that are left out."""
-    from verydeep.analysis import Blocks, find_blocks, highway_layers, sample_inputs
+    from verydeep.analysis import Blocks, FoundBlocks, NoBlocksError, find_blocks, highway_layers, sample_inputs
+    from verydeep.cli.views._analyze import print_refused
 
     allowed = parts if highway_layers(subject.model) or options.only else [p for p in parts if p not in _OF_GATES]
     example = sample_inputs(subject.model, subject.data, subject.objective)
     patterns: Blocks = options.blocks or None
     try:
-        return find_blocks(subject.model, example, patterns, options.level), allowed  # type: ignore[arg-type]
-    except UserError as error:
-        if options.only or options.blocks:
+        found = find_blocks(subject.model, example, patterns, options.level)  # type: ignore[arg-type]
+    except NoBlocksError as error:
+        if options.blocks or (options.only and set(parts) != {"flow"}):
             raise
         print(f"verydeep: only the signal flow can be measured: {error}", file=sys.stderr)
-        return None, ["flow"]
+        print_refused(error.refused)
+        return FoundBlocks((), error.refused), ["flow"]
+    print_refused(found.refused)
+    return found, allowed
 
 
 _OF_GATES = ("gates", "routing")
@@ -78,7 +99,7 @@ _OF_GATES = ("gates", "routing")
 def _analyse(
     options: AnalyzeOptions,
     subject: ModelWithData,
-    blocks: tuple[Block, ...] | None,
+    blocks: FoundBlocks,
     parts: list[str],
     tolerance: float,
     folder: Path,
@@ -89,12 +110,14 @@ def _analyse(
     from verydeep.cli.views._bar import progress_bar
 
     model, data, where = subject.model, subject.data, subject.where
-    common: dict[str, Any] = {"objective": subject.objective, "blocks": blocks}
+    common: dict[str, Any] = {"objective": subject.objective, "blocks": blocks or None}
 
     def usage(progress: Progress | None) -> Any:  # noqa: ANN401
         greedy = analysis.greedy_lesions(
             model, subject.measured, where, train=subject.train, progress=progress, **common
         )
+        if subject.selected_on != "train":
+            greedy = replace(greedy, training=None, selected_on=subject.selected_on)
         return analysis.depth_usage(greedy, tolerance)
 
     def flow(progress: Progress | None) -> Any:  # noqa: ANN401

@@ -36,6 +36,7 @@ class ModelWithData:
         measured: The samples on which the layers used are counted.
         train: The samples on which the order of closing is selected; None if that is `measured`.
         objective: What is measured; None if it follows from the data.
+        selected_on: What results call `train`.
     """
 
     label: str
@@ -46,6 +47,7 @@ class ModelWithData:
     measured: Data
     train: Data | None
     objective: Objective | None
+    selected_on: str = "train"
 
 
 def load_own_model(
@@ -73,7 +75,8 @@ def load_own_model(
         raise UserError(f"{place} returns data itself; leave out --data")
     if rest:
         data, objective = rest[0], rest[1] if len(rest) > 1 else None
-        return ModelWithData(place, model, data, printable(place), None, data, None, objective)
+        where = printable(place)
+        return ModelWithData(place, model, data, where, None, data, None, objective, where)
     if source is None:
         raise UserError(f"{place} returns a model only; say what it is measured on: --data PATH_OR_NAME")
     from verydeep.data import load_dataset
@@ -145,9 +148,10 @@ def load_checkpoint(folder: Path, text: Path | None, context: int | None, sample
     measured, train = (rows[half:], rows[:half]) if half else (rows, None)
     batches = [None if part is None else list(part.split(_BATCH)) for part in (rows, measured, train)]
     where = f"{printable(text.name)}, sequences of {length} tokens"
+    order = where if train is None else f"the first half of {printable(text.name)}"
     assert batches[0] is not None
     assert batches[1] is not None
-    return ModelWithData(str(folder), model, batches[0], where, len(rows), batches[1], batches[2], objective)
+    return ModelWithData(str(folder), model, batches[0], where, len(rows), batches[1], batches[2], objective, order)
 
 
 def _read_text(path: Path) -> str:

@@ -23,6 +23,12 @@ def relu(z: Vec) -> Vec:
     return where(z <= 0.0, 0.0, z)
 
 
+def larger(a: Vec, b: Vec) -> Vec:
+    """The larger of two numbers; NaN if one of them is."""
+    is_number = b == b  # noqa: PLR0124 - NaN is not equal to itself
+    return where(is_number, where(a < b, b, a), b)
+
+
 def sigmoid(z: Vec) -> Vec:
     """1 / (1 + exp(-z)), exactly 0 where the gate is shut."""
     return where(z < _SHUT, 0.0, 1.0 / _one_and_exp(z))

@@ -14,7 +14,17 @@ from verydeep.errors import UserError, unknown
 from verydeep.kernels import Backend, check_backend
 from verydeep.models._network import Network, run_to_layers, trace_layers
 from verydeep.models._spec import Conv, ConvConfig, Dense, Dropout, Highways, Layer, Pool
-from verydeep.nn import HighwayConv2d, Maxout, Trace, init_weight, run_conv, run_inference, run_steps
+from verydeep.nn import (
+    HighwayConv2d,
+    Maxout,
+    Trace,
+    init_weight,
+    run_conv,
+    run_dropout,
+    run_inference,
+    run_max_pool,
+    run_steps,
+)
 
 
 class ConvNet(Network):
@@ -137,6 +147,10 @@ class ConvNet(Network):
             elif isinstance(layer, nn.Conv2d) and isinstance(following, nn.ReLU | Maxout):
                 steps.append(partial(run_conv, layer, following, backend=self.backend))
                 activation = following
+            elif isinstance(layer, nn.MaxPool2d | nn.AdaptiveMaxPool2d):
+                steps.append(partial(run_max_pool, layer, backend=self.backend))
+            elif isinstance(layer, nn.Dropout):
+                steps.append(partial(run_dropout, layer, backend=self.backend))
             else:
                 steps.append(layer)
         return steps

@@ -13,6 +13,7 @@ from verydeep.nn._activations import (
     resolve_activation as resolve_activation,
 )
 from verydeep.nn._conv_layer import run_conv as run_conv
+from verydeep.nn._dropout import run_dropout as run_dropout
 from verydeep.nn._highway import Highway
 from verydeep.nn._highway_conv import HighwayConv1d, HighwayConv2d, HighwayConv3d
 from verydeep.nn._highway_linear import HighwayLinear
@@ -21,6 +22,7 @@ from verydeep.nn._inference import run_inference as run_inference
 from verydeep.nn._init import init_weight as init_weight, suggest_gate_bias
 from verydeep.nn._layer import HighwayLayer, Trace, Unscriptable as Unscriptable, check_closed as check_closed
 from verydeep.nn._lstm import LSTMHighway
+from verydeep.nn._max_pool import run_max_pool as run_max_pool
 from verydeep.nn._maxout import Maxout
 from verydeep.nn._parameter_groups import parameter_groups
 from verydeep.nn._plain_stack import PlainStack

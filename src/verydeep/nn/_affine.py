@@ -60,20 +60,20 @@ class AffineHighway(HighwayLayer):
         for module in self.maps():
             fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(module.weight)
             init_weight(module.weight, fan_in, fan_out, self.activation, self.init)
-        nn.init.zeros_(_bias(self.block))
-        nn.init.constant_(_bias(self.gate), self.initial_gate_bias)
+        nn.init.zeros_(bias_of(self.block))
+        nn.init.constant_(bias_of(self.gate), self.initial_gate_bias)
         if self.carry is not None:
-            nn.init.constant_(_bias(self.carry), self.initial_carry_bias)
+            nn.init.constant_(bias_of(self.carry), self.initial_carry_bias)
 
     @property
     def gate_bias(self) -> Tensor:
         """The biases of the transform gates, one per block; assign a number or a tensor to set them."""
-        return _bias(self.gate).detach()
+        return bias_of(self.gate).detach()
 
     @gate_bias.setter
     def gate_bias(self, value: float | Tensor) -> None:
         with torch.no_grad():
-            _bias(self.gate).copy_(torch.as_tensor(value))
+            bias_of(self.gate).copy_(torch.as_tensor(value))
 
     def forward(self, x: Tensor, closed: bool = False) -> Tensor:
         """The block output.
@@ -94,7 +94,12 @@ class AffineHighway(HighwayLayer):
         if not self._are_plain(maps):
             return False
         activations, weights = (self.activation, self.gate_activation), (maps[0].weight, maps[1].weight)
-        return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights)
+        with_maps = self._has_fused_maps(x, x_hat)
+        return kernels.can_run_gate(self.backend, activations, x_hat, x, *weights, with_maps=with_maps)
+
+    def _has_fused_maps(self, x: Tensor, x_hat: Tensor) -> bool:
+        """Whether kernels compute the affine maps, too."""
+        return False
 
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """The affine maps, and everything after them in one operation."""
@@ -142,10 +147,10 @@ def _joint_weight(maps: list[Affine]) -> Tensor:
 
 
 def _joint_bias(maps: list[Affine]) -> Tensor:
-    return torch.cat([_bias(module) for module in maps])
+    return torch.cat([bias_of(module) for module in maps])
 
 
-def _bias(module: Affine) -> Tensor:
+def bias_of(module: Affine) -> Tensor:
     bias: Any = module.bias
     if not isinstance(bias, Tensor):
         bias = bias()  # a quantised layer has a method

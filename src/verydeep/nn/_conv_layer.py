@@ -30,10 +30,8 @@ def run_conv(conv: nn.Module, activation: nn.Module, x: Tensor, backend: Backend
     assert isinstance(conv, nn.Conv2d)
     assert conv.bias is not None
     assert not isinstance(conv.padding, str)
-    weight, bias = conv.weight, conv.bias
-    keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
-    fused: Tensor = kernels.conv_layer(x, weight, bias, conv.padding[0], conv.stride[0], kind, pieces, keep)[0]
-    return fused
+    options = kernels.ConvOptions(conv.padding[0], conv.stride[0], kind, pieces)
+    return kernels.conv_layer(x, [conv.weight], [conv.bias], options)
 
 
 def activation_kind(activation: nn.Module | None) -> str | None:

@@ -13,7 +13,7 @@ from verydeep import kernels
 from verydeep.errors import UserError
 from verydeep.kernels import Backend
 from verydeep.nn._activations import Activation, activation_name
-from verydeep.nn._affine import AffineHighway, Carry
+from verydeep.nn._affine import AffineHighway, Carry, bias_of
 from verydeep.nn.functional import resize
 
 
@@ -125,19 +125,21 @@ class HighwayConv2d(_HighwayConv):
     map_type = nn.Conv2d
     _function = F.conv2d
 
+    def _has_fused_maps(self, x: Tensor, x_hat: Tensor) -> bool:
+        return kernels.can_run_conv(self.kernel_size, x, x_hat)
+
     def _fused(self, x: Tensor, x_hat: Tensor) -> Tensor:
         """The whole layer in one operation if there is a kernel for its shape.
 
         Rounding errors are a few times those of torch's convolution, and an infinity spreads over its 6x6
         neighbourhood.
         """
-        if not kernels.can_run_conv(self.kernel_size, x, x_hat):
+        if not self._has_fused_maps(x, x_hat):
             return super()._fused(x, x_hat)
-        weight, bias = self.joint_weight(), self.joint_bias()
-        keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad)
+        maps = self.maps()
         kind = f"highway_{activation_name(self.activation)}"
-        y: Tensor = kernels.conv_layer(x, weight, bias, self.kernel_size // 2, 1, kind, len(self.maps()), keep)[0]
-        return y
+        options = kernels.ConvOptions(self.kernel_size // 2, 1, kind, len(maps))
+        return kernels.conv_layer(x, [one.weight for one in maps], [bias_of(one) for one in maps], options)
 
 
 class HighwayConv3d(_HighwayConv):

@@ -1,12 +1,14 @@
 """Networks prepared for inference on few images: what does not depend on the images is computed once.
 
-For single images, transforming the filters and deciding layer by layer where to run takes longer than the arithmetic. A
-plan holds the transformed filters, the memory and the kernel calls of all layers, for one shape of x. It is made again
-when the shape, a layer, a parameter or the number of threads has changed.
+For single images, deciding layer by layer where to run takes longer than the arithmetic. A plan holds the memory and
+the kernel calls of all layers, for one shape of x. The calls read the parameters where they are, so changed values need
+not be noticed. The plan is made again when the shape of x, a layer, the place of a parameter in memory or the number of
+threads has changed.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -17,10 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from verydeep import kernels
-from verydeep.kernels import Backend, ConvOptions, PlannedConv, Snapshot
+from verydeep.kernels import Backend, ConvOptions, Planned, PlannedChain, PlannedConv, PlannedPool
 from verydeep.nn._activations import activation_name
 from verydeep.nn._conv_layer import activation_kind
 from verydeep.nn._highway_conv import HighwayConv2d
+from verydeep.nn._max_pool import pooling_windows
 from verydeep.nn._maxout import Maxout
 
 
@@ -33,7 +36,7 @@ class _Conv(NamedTuple):
 
 
 class _Plan:
-    """The steps for one shape of x: planned convolutions, and other modules as they are."""
+    """The steps for one shape of x: chains of planned layers, and other modules as they are."""
 
     def __init__(self, layers: list[nn.Module], x: Tensor) -> None:
         self.layers, self.shape, self.threads = layers, x.shape, torch.get_num_threads()
@@ -43,17 +46,28 @@ class _Plan:
         self.modules = [*layers, *self.maps]
         self.highways = [(layer, _state(layer)) for layer in layers if isinstance(layer, HighwayConv2d)]
         self.steps: list[Callable[[Tensor], Tensor]] = []
-        for layer in described:
+        chain: list[Planned] = []
+        start = x  # the memory of the input of the chain
+        for layer in [*described, None]:
             if isinstance(layer, nn.Dropout):  # does nothing in evaluation mode
                 continue
-            if isinstance(layer, _Conv):
-                weight, bias = (torch.cat(_present(layer.maps, name)) for name in ("weight", "bias"))
-                self.steps.append(PlannedConv(x.shape, weight, bias, layer.options))
-                x = _channels_last(x)
-            else:
-                self.steps.append(layer)
-            x = self.steps[-1](x)
-        self.snapshot = Snapshot(_present(self.maps, "weight") + _present(self.maps, "bias"))
+            memory = chain[-1].y if chain else kernels.empty_images(x.shape) if x.dim() == 4 else x
+            start = start if chain else memory
+            planned = None if layer is None else _planned(layer, memory)
+            if planned is not None:
+                chain.append(planned)
+                continue
+            if chain:
+                x = self._append(PlannedChain(start, chain), x)
+                chain = []
+            if isinstance(layer, nn.Module):
+                x = self._append(layer, x)
+        self.parameters = _present(self.maps, "weight") + _present(self.maps, "bias")
+        self.places = [_place(parameter) for parameter in self.parameters]
+
+    def _append(self, step: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        self.steps.append(step)
+        return step(x)
 
     def is_current(self, layers: list[nn.Module], x: Tensor) -> bool:
         """Whether the plan computes what the layers do now; the sizes of a convolution are taken as fixed."""
@@ -62,13 +76,20 @@ class _Plan:
             and torch.get_num_threads() == self.threads
             and layers == self.layers
             and all(_state(layer) == state for layer, state in self.highways)
-            and self.snapshot.is_current(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
+            and self._has_parameters(_parameters(self.maps, "weight") + _parameters(self.maps, "bias"))
         )
+
+    def _has_parameters(self, parameters: Sequence[Tensor | None]) -> bool:
+        """Whether these are the parameters that the plan reads, and still where they were."""
+        if len(parameters) != len(self.parameters):
+            return False
+        same = all(map(operator.is_, parameters, self.parameters))
+        return same and [_place(parameter) for parameter in self.parameters] == self.places
 
     def __call__(self, x: Tensor) -> Tensor:
         for step in self.steps:
-            x = step(_channels_last(x)) if type(step) is PlannedConv else step(x)
-        return x.clone() if type(self.steps[-1]) is PlannedConv else x
+            x = step(x)
+        return x.clone() if type(self.steps[-1]) is PlannedChain else x
 
 
 _plans: WeakKeyDictionary[nn.Module, _Plan] = WeakKeyDictionary()
@@ -96,6 +117,14 @@ def run_inference(owner: nn.Module, layers: list[nn.Module], x: Tensor, backend:
         return plan(x)
     finally:
         plan.lock.release()
+
+
+def _planned(layer: nn.Module | _Conv, x: Tensor) -> Planned | None:
+    """A layer as kernel calls that read x; None if it has none."""
+    if isinstance(layer, _Conv):
+        return PlannedConv(x, _present(layer.maps, "weight"), _present(layer.maps, "bias"), layer.options)
+    windows = pooling_windows(layer)
+    return PlannedPool(x, windows) if windows and kernels.can_run_max_pool("auto", windows.side, x) else None
 
 
 def _describe(layers: Sequence[nn.Module]) -> list[nn.Module | _Conv]:
@@ -143,10 +172,6 @@ def _present(maps: Sequence[nn.Module], name: str) -> list[Tensor]:
     return [parameter for parameter in _parameters(maps, name) if parameter is not None]
 
 
-def _channels_last(x: Tensor) -> Tensor:
-    return x if x.shape[0] == 1 and x.stride()[1:] == _strides(x) else x.movedim(1, -1).contiguous().movedim(-1, 1)
-
-
-def _strides(x: Tensor) -> tuple[int, int, int]:
-    """The strides of an image with its channels last."""
-    return 1, x.shape[1] * x.shape[3], x.shape[1]
+def _place(parameter: Tensor) -> tuple[int, bool]:
+    """Where a parameter is in memory, and whether it is in its usual order there."""
+    return parameter.data_ptr(), parameter.is_contiguous()

@@ -33,7 +33,8 @@ class LanguageModel(Objective):
     def token_losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss of each token, 0 where none is predicted, `(batch, position)`."""
         logits, targets = self.align(outputs, y)
-        return F.cross_entropy(logits.float().transpose(1, 2), targets, reduction="none", ignore_index=IGNORED)
+        rows = logits.float().flatten(0, 1)  # several times faster than with the tokens in the second dimension
+        return F.cross_entropy(rows, targets.flatten(), reduction="none", ignore_index=IGNORED).view(targets.shape)
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return self.token_losses(outputs, y).sum()
@@ -54,6 +55,13 @@ class LanguageModel(Objective):
         logits, targets = self.align(outputs.detach(), y)
         wrong = (self.answer(logits) != targets) & (targets != IGNORED)
         return wrong.double().sum(1, keepdim=True)
+
+    def totals_and_samples(self, outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        logits, targets = self.align(outputs.detach(), y)
+        losses, correct, predicted = self.token_losses(outputs, y), self.answer(logits) == targets, targets != IGNORED
+        totals = torch.stack([losses.sum().double(), correct.sum().double(), predicted.sum().double()])
+        wrong = (~correct & predicted).double().sum(1, keepdim=True)
+        return totals, wrong, losses.double().sum(1)
 
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
         return torch.tensor([samples / max(float(values[2]), 1)], dtype=torch.float64)

@@ -130,6 +130,10 @@ class Objective:
         """The sums of a batch, with the loss that is reported."""
         return self.sums(self.loss(outputs, y), outputs, y)
 
+    def totals_and_samples(self, outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """`totals`, `errors` and `losses` of a batch; objectives that share work between them compute it once."""
+        return self.totals(outputs, y), self.errors(outputs, y), self.losses(outputs, y)
+
     def score(self, values: Tensor, samples: int) -> float:
         """The score of all samples, from their sums; by default, the fraction of correct predictions."""
         return float(values[1]) / samples

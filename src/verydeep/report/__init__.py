@@ -2,7 +2,8 @@
 
 Each `plot_*` function takes a result of an analysis, a search or a training and draws it without computing anything.
 It returns matplotlib's figure, which shows itself in a notebook, and writes it to a file if it gets a path.
-`write_report` takes a run, and `write_depth_page` the answer of `how_deep`; both write one self-contained page.
+`write_report` takes a run, `write_model_report` the analysis of any other network, and `write_depth_page` the answer
+of `how_deep`; each writes one self-contained page.
 `write_explore` writes a page in which a run's network itself answers, for samples, drawings and rows of a table.
 """
 
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
     from verydeep.report.figures._gates import plot_feature_gates, plot_gates
     from verydeep.report.figures._lesions import plot_depth_usage, plot_lesions, plot_pair_lesions
     from verydeep.report.figures._prune import plot_prune
+    from verydeep.report.figures._random_changes import plot_random_changes
     from verydeep.report.figures._routing import plot_class_distances, plot_routing
     from verydeep.report.figures._run import plot_run
     from verydeep.report.figures._search import plot_parallel, plot_slices
     from verydeep.report.figures._signal_flow import plot_signal_flow
     from verydeep.report.figures._table_curves import TableCurves as TableCurves, plot_tables as plot_tables
     from verydeep.report.html._depth_page import write_depth_page
+    from verydeep.report.html._model_page import write_model_report
     from verydeep.report.html._page import write_report
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
@@ -52,11 +55,13 @@ __all__ = [
     "plot_pair_lesions",
     "plot_parallel",
     "plot_prune",
+    "plot_random_changes",
     "plot_routing",
     "plot_run",
     "plot_signal_flow",
     "plot_slices",
     "write_depth_page",
     "write_explore",
+    "write_model_report",
     "write_report",
 ]

@@ -120,7 +120,8 @@ def main(arguments: list[str]) -> None:
 
 
 def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str], tolerance: float) -> None:
-    from verydeep.cli.views._analyze import print_findings, summarise
+    from verydeep.analysis import closable_blocks
+    from verydeep.cli.views._analyze import print_findings, print_refused, summarise
     from verydeep.files import write_atomic
 
     model = load_model(run)
@@ -131,7 +132,8 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     data = subsample(loaded, options.samples)
     if not 0 <= options.sample < len(data):
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
-    parts = _possible_parts(options, model, parts)
+    parts, refused = _possible_parts(options, model, parts), closable_blocks(model).refused
+    print_refused(refused)
     folder = options.out or run.path / "analysis"
     where = data_label(options.data, split)
 
@@ -139,7 +141,8 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
         return find_usage(run, counted, tolerance, folder)
 
     found = _analyse(options, run, beside, data, where, parts, depth, folder)
-    summary = summarise({"run": str(run.path)}, options.data, None if loaded.whole else split, len(data), found)
+    name = None if loaded.whole else split
+    summary = summarise({"run": str(run.path)}, options.data, name, len(data), found, refused)
     write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
     if options.json:

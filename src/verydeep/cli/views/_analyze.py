@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +18,18 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from verydeep.analysis import Findings, LesionStudy, Observations
+    from verydeep.analysis import Findings, LesionStudy, Observations, RefusedBlock
 
 _MOST_IMPORTANT = 10  # layers in the table
 
 
 def summarise(
-    network: dict[str, str], source: str | None, split: str | None, samples: int | None, found: Findings
+    network: dict[str, str],
+    source: str | None,
+    split: str | None,
+    samples: int | None,
+    found: Findings,
+    refused: Sequence[RefusedBlock] = (),
 ) -> dict[str, Any]:
     """Collect the results that fit on a page, as plain values for JSON.
 
@@ -32,6 +39,7 @@ def summarise(
         split: The split; None if the data has no splits.
         samples: How many samples were used; None if that is not known.
         found: The results.
+        refused: The blocks that cannot be closed.
     """
     summary: dict[str, Any] = {**network, "source": source, "split": split, "samples": samples}
     summary["observations"] = asdict(found.observations)
@@ -45,6 +53,8 @@ def summarise(
             {"layer": layer, "loss": _finite(float(loss)), name: float(value), "standard_error": _finite(float(error))}
             for layer, loss, value, error in rows
         ]
+    if refused:
+        summary["refused"] = [asdict(each) for each in refused]
     if found.usage is not None:
         summary["usage"] = summarise_usage(found.usage)
     if found.routing is not None:
@@ -57,6 +67,14 @@ def summarise(
             "probe_chance": _finite(routing.probe_chance),
         }
     return summary
+
+
+def print_refused(refused: Sequence[RefusedBlock]) -> None:
+    """Say on stderr which blocks cannot be closed, one line per reason."""
+    from verydeep.analysis import refusal_lines
+
+    for line in refusal_lines(refused):
+        print(f"verydeep: {line}", file=sys.stderr)
 
 
 def print_findings(found: Findings, folder: Path) -> None:

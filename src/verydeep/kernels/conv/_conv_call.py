@@ -1,7 +1,7 @@
 """One call of a fused convolutional layer: pieces of work for threads, filters, and the calls of the kernels."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from verydeep.kernels.runtime._compile import Function
 
 _NUMBER = 4  # bytes
-_TILES = 128  # per group of images: enough for the products, few enough for the cache
+_TILES = 64  # per group of images: enough for the products, few enough for the cache
 _PIXELS = 128  # the same for patches
 _FEW_TILES = 8  # for which transformed filters, four times as large, take longer to read than they save
 _WORTH_A_THREAD = 2**20  # multiply-adds of one image
+_REMEMBERED = 512  # shapes
 
 
 class ConvOptions(NamedTuple):
@@ -38,11 +39,6 @@ class ConvOptions(NamedTuple):
     stride: int
     kind: str
     affine_maps: int
-
-    @property
-    def pieces(self) -> int:
-        """The pieces of maxout."""
-        return self.affine_maps if self.kind == "maxout" else 1
 
     @property
     def epilogue(self) -> "Epilogue":
@@ -78,124 +74,138 @@ def _kernels(taps: int, stride: int, winograd: bool, epilogue: "Epilogue") -> li
 
 
 class ConvCall:
-    """One call of the operator. All images are stored with their channels last.
+    """Calls of the operator for tensors of some shapes. All images are stored with their channels last.
 
     Args:
         shape: The shape of x.
-        weight: `(out, channel, side, side)`.
+        outs: The feature maps of z.
+        taps: The side of the receptive field.
         options: What is fixed about the layer besides these sizes.
+        threads: The number of threads among which the work is divided.
         few: Whether filters are read for few tiles, where the size of transformed filters costs more than they save.
     """
 
-    def __init__(self, shape: torch.Size, weight: Tensor, options: ConvOptions, few: bool = False) -> None:
+    def __init__(
+        self, shape: Sequence[int], outs: int, taps: int, options: ConvOptions, threads: int, few: bool
+    ) -> None:
         from verydeep.kernels.conv._conv_loops import make_lowering
         from verydeep.kernels.conv._shape import Shape
 
         batch, channels, height, width = shape
-        outs, _, taps, _ = weight.shape
-        self.batch, self.epilogue = batch, options.epilogue
-        _, out_height, out_width, _ = self.z_shape = z_shape(shape, weight.shape, options)
+        self.batch, self.epilogue, self.threads = batch, options.epilogue, threads
+        sides = ((side + 2 * options.padding - taps) // options.stride + 1 for side in (height, width))
+        out_height, out_width = sides
+        self.z_shape = batch, out_height, out_width, outs
+        self.y_shape = batch, out_height, out_width, outs // options.affine_maps
         if taps == options.stride == 1:  # pixels are independent of each other: every row is an image
             batch, height, out_height = batch * height, 1, 1
             self.batch = batch
         tiles = batch * -(-out_height // (7 - taps)) * -(-out_width // (7 - taps)) if taps < 7 else 0
         winograd = uses_winograd(taps, options.stride, channels) and not (few and tiles <= _FEW_TILES)
-        self.filters = Filters(weight, options.pieces, winograd)
+        self.filters = Filters(outs, channels, taps, options.affine_maps, winograd)
         self.step = step = 7 - taps if winograd else 1
         rows = -(-out_height // step) * -(-out_width // step)
-        self.multiply_adds = weight.numel() * out_height * out_width  # per image
+        self.multiply_adds = self.filters.weights * out_height * out_width  # per image
         self.group = max(1, (_TILES if winograd else _PIXELS) // rows)
-        self.shared = channels, outs, height, width, options.padding, out_height, out_width
-        piece: Shape = Shape(*self.shared, self.group, 0, out_height)
+        self.rows, shared = out_height, (channels, outs, height, width, options.padding, out_height, out_width)
+        self.sizes = torch.tensor(shared, dtype=torch.int64, device="cpu")
+        piece: Shape = Shape(*shared, self.group, 0, out_height)
         self.scratch_size = make_lowering(taps, options.stride, winograd).scratch_size(piece)
         self.run_forward, self.run_backward = _kernels(taps, options.stride, winograd, self.epilogue)
 
-    def forward(self, x: Tensor, bias: Tensor, y: Tensor, z: Tensor | None) -> None:
+    def forward(
+        self, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], y: Tensor, z: Tensor | None
+    ) -> None:
         """Write y, and z if it is given."""
-        sizes, pieces = torch.tensor(self.shared), self.forward_pieces()
+        pieces = self.forward_pieces()
         u, scratches = self._memory(self.filters.forward_size, len(pieces))
-        self.filters.write_forward(bias, u)
-        run_together(self.forward_jobs(pieces, x, u, y, z, scratches, sizes))
+        filters = self.filters.write_forward(weights, biases, u.data_ptr(), scratches[0])
+        run_together([filters] if len(pieces) == 1 else [[one] for one in filters])
+        run_together(self.forward_jobs(pieces, x, u, y, z, scratches))
 
     def forward_jobs(
-        self,
-        pieces: Sequence[Sequence[Piece]],
-        x: Tensor,
-        u: Tensor,
-        y: Tensor,
-        z: Tensor | None,
-        scratches: Sequence[int],
-        sizes: Tensor,
+        self, pieces: Sequence[Piece], x: Tensor, u: Tensor, y: Tensor, z: Tensor | None, scratches: Sequence[int]
     ) -> list[Job]:
-        """The kernel calls for pieces of work; every job has scratch memory of its own."""
+        """The kernel calls for pieces of work; every one has scratch memory of its own."""
+        starts, filters, sizes = (
+            [(t.data_ptr(), self._image(t)) for t in (x, y if z is None else z, y)],
+            u.data_ptr(),
+            self.sizes.data_ptr(),
+        )
 
         def call(piece: Piece, scratch: int) -> Call:
-            there = [self._images(images, piece.image) for images in (x, y if z is None else z, y)]
-            addresses = there[0], u.data_ptr(), *there[1:], scratch, sizes.data_ptr()
-            return self.run_forward, (*addresses, piece.images, piece.first, piece.rows, int(z is not None))
+            x_at, z_at, y_at = (start + piece.image * image for start, image in starts)
+            addresses = x_at, filters, z_at, y_at, scratch, sizes
+            return self.run_forward, (*addresses, piece.images, piece.first, piece.rows, int(z is not None), self.group)
 
-        return [[call(piece, scratch) for piece in job] for job, scratch in zip(pieces, scratches, strict=True)]
+        return [[call(piece, scratch)] for piece, scratch in zip(pieces, scratches, strict=True)]
 
-    def backward(self, dy: Tensor, x: Tensor, kept: Tensor, dx: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Write dx if it is given, and return the gradients of weight and bias."""
-        sizes, pieces = torch.tensor(self.shared), self._pieces()
-        size = self.filters.forward_size
+    def backward(
+        self,
+        dy: Tensor,
+        x: Tensor,
+        kept: Tensor,
+        weights: Sequence[Tensor],
+        dx: Tensor | None,
+        d_weights: Sequence[Tensor],
+        d_biases: Sequence[Tensor],
+    ) -> None:
+        """Write the gradients of weights and biases, and dx if it is given."""
+        pieces, size = self._pieces(), self.filters.forward_size
         memory, scratches = self._memory(self.filters.backward_size + len(pieces) * size, len(pieces))
         u, *sums = memory.split([self.filters.backward_size, *[size] * len(pieces)])
         if dx is not None:
-            self.filters.write_backward(u)
+            run_together([self.filters.write_backward(weights, u.data_ptr(), scratches[0])])
+        starts = [(t.data_ptr(), self._image(t)) for t in (dy, x, kept, x if dx is None else dx)]
+        filters, sizes = u.data_ptr(), self.sizes.data_ptr()
 
-        def call(piece: Piece, is_first: bool, du: Tensor, scratch: int) -> Call:
-            there = [self._images(tensor, piece.image) for tensor in (dy, x, kept)]
-            d_there = self._images(x if dx is None else dx, piece.image), du.data_ptr(), scratch, sizes.data_ptr()
-            return self.run_backward, (*there, u.data_ptr(), *d_there, piece.images, is_first, int(dx is not None))
+        def call(piece: Piece, du: Tensor, scratch: int) -> Call:
+            *there, dx_at = (start + piece.image * image for start, image in starts)
+            addresses = *there, filters, dx_at, du.data_ptr(), scratch, sizes
+            return self.run_backward, (*addresses, piece.images, int(dx is not None), self.group)
 
-        run_together(
-            [
-                [call(piece, n == 0, du, scratch) for n, piece in enumerate(job)]
-                for job, du, scratch in zip(pieces, sums, scratches, strict=True)
-            ]
-        )
+        run_together([[call(*one)] for one in zip(pieces, sums, scratches, strict=True)])
         for du in sums[1:]:  # always in the same order: the same bits
             sums[0].add_(du)
-        return self.filters.gradients(sums[0])
+        run_together([self.filters.gradients(sums[0].data_ptr(), scratches[0], d_weights, d_biases)])
 
-    def _images(self, images: Tensor, first: int) -> int:
-        """The address of an image."""
-        return images.data_ptr() + first * (images.numel() // self.batch) * _NUMBER
+    def _image(self, images: Tensor) -> int:
+        """The bytes of one image."""
+        return images.numel() // self.batch * _NUMBER
 
-    def _pieces(self) -> list[list[Piece]]:
-        """Groups of images for each job; their number depends only on the sizes and on the number of threads."""
-        jobs = max(1, min(torch.get_num_threads(), self.batch))
+    def _pieces(self) -> list[Piece]:
+        """Images for each thread; their number depends only on the sizes and on the number of threads."""
+        jobs = max(1, min(self.threads, self.batch))
         shares = pairwise(self.batch * i // jobs for i in range(jobs + 1))
-        rows = self.shared[5]
-        return [
-            [Piece(image, min(self.group, last - image), 0, rows) for image in range(first, last, self.group)]
-            for first, last in shares
-        ]
+        return [Piece(first, last - first, 0, self.rows) for first, last in shares]
 
-    def forward_pieces(self) -> list[list[Piece]]:
+    def forward_pieces(self) -> list[Piece]:
         """As `_pieces`, but an image may also be divided among threads."""
-        tall = -(-self.shared[5] // self.step)
-        parts = min(torch.get_num_threads() // self.batch, tall, self.multiply_adds // _WORTH_A_THREAD)
+        tall = -(-self.rows // self.step)
+        parts = min(self.threads // self.batch, tall, self.multiply_adds // _WORTH_A_THREAD)
         if parts < 2:
             return self._pieces()
-        bounds = list(pairwise(min(self.shared[5], tall * i // parts * self.step) for i in range(parts + 1)))
-        bounds[-1] = bounds[-1][0], self.shared[5]
-        return [[Piece(image, 1, first, last - first)] for image in range(self.batch) for first, last in bounds]
+        bounds = list(pairwise(min(self.rows, tall * i // parts * self.step) for i in range(parts + 1)))
+        bounds[-1] = bounds[-1][0], self.rows
+        return [Piece(image, 1, first, last - first) for image in range(self.batch) for first, last in bounds]
 
     def _memory(self, numbers: int, jobs: int) -> tuple[Tensor, list[int]]:
         """Memory that is only used in this call: some numbers, and the addresses of the jobs' scratch memory."""
-        memory = thread_scratch(numbers + jobs * self.scratch_size)
+        memory = thread_scratch(numbers + self.all_scratch(jobs))
         return memory[:numbers], self.scratches(memory.data_ptr() + numbers * _NUMBER, jobs)
+
+    def all_scratch(self, jobs: int) -> int:
+        """The numbers of the scratch memory of all jobs, or of the filters before there are jobs."""
+        return max(jobs * self.scratch_size, self.filters.scratch_size)
 
     def scratches(self, start: int, jobs: int) -> list[int]:
         """The addresses of the jobs' scratch memory, one after the other."""
         return [start + job * self.scratch_size * _NUMBER for job in range(jobs)]
 
 
-def z_shape(x: Sequence[int], weight: Sequence[int], options: ConvOptions) -> tuple[int, int, int, int]:
-    """The shape of z with its channels last, from those of x and the weight."""
-    batch, _, *sides = x
-    height, width = ((side + 2 * options.padding - weight[2]) // options.stride + 1 for side in sides)
-    return batch, height, width, weight[0]
+@lru_cache(_REMEMBERED)
+def conv_call(
+    shape: Sequence[int], outs: int, taps: int, options: ConvOptions, threads: int, few: bool = False
+) -> ConvCall:
+    """The calls for tensors of some shapes, which are made once."""
+    return ConvCall(shape, outs, taps, options, threads, few)

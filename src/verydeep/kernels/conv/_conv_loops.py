@@ -10,6 +10,7 @@ padded to whole registers. Tiles have 36 positions, whose terms are the channels
 each of their rows, whose terms are the numbers in that row.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 from verydeep.kernels.conv._epilogue import Epilogue, make_d_epilogue, make_epilogue
@@ -31,10 +32,85 @@ def make_lowering(taps: int, stride: int, winograd: bool) -> Lowering:
 
 @cache
 def make_conv_forward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
-    """The forward pass: y of a piece of work, and z where `keep` is not 0."""
+    """The forward pass: y of some images, or of some rows of them, and z where `keep` is not 0."""
+    run_piece = _make_forward_piece(lowering, epilogue)
 
     @kernel(flush=True)
     def conv_forward(
+        x: Ptr,
+        u: Ptr,
+        z: Ptr,
+        y: Ptr,
+        scratch: Ptr,
+        sizes: IntPtr,
+        images: Int,
+        first: Int,
+        rows: Int,
+        keep: Int,
+        group: Int,
+    ) -> None:
+        s = Shape.read(sizes, group)
+        blocks = s.outs // epilogue.affine_maps
+
+        def run(done: Int, count: Int) -> None:
+            x_there, pixel = x + done * s.height * s.width * s.channels, done * s.out_height * s.out_width
+            there = x_there, u, z + pixel * s.outs, y + pixel * blocks, scratch, sizes
+            run_piece(*there, count, first, rows, keep)
+
+        _in_groups(images, group, run)
+
+    return conv_forward
+
+
+@cache
+def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
+    """The backward pass: dx where `with_dx` is not 0, and du, which is that of u and the bias.
+
+    `kept` is z, or the y of a rectifier.
+    """
+    run_piece = _make_backward_piece(lowering, epilogue)
+
+    @kernel(flush=True)
+    def conv_backward(
+        dy: Ptr,
+        x: Ptr,
+        kept: Ptr,
+        u: Ptr,
+        dx: Ptr,
+        du: Ptr,
+        scratch: Ptr,
+        sizes: IntPtr,
+        images: Int,
+        with_dx: Int,
+        group: Int,
+    ) -> None:
+        s = Shape.read(sizes, group)
+        blocks = s.outs // epilogue.affine_maps
+        kept_numbers = s.outs if epilogue.needs_z else blocks
+
+        def run(done: Int, count: Int) -> None:
+            x_number, pixel = done * s.height * s.width * s.channels, done * s.out_height * s.out_width
+            there = dy + pixel * blocks, x + x_number, kept + pixel * kept_numbers, u, dx + x_number, du, scratch, sizes
+            run_piece(*there, count, group // (done + group), with_dx)  # the first quotient is 1
+
+        _in_groups(images, group, run)
+
+    return conv_backward
+
+
+def _in_groups(images: Int, group: Int, run: Callable[[Int, Int], None]) -> None:
+    """Call `run(done, count)` for each group of images."""
+    full = images // group
+    with loop(full) as i:
+        run(i * group, group)
+    with when(images != full * group):
+        run(full * group, images - full * group)
+
+
+def _make_forward_piece(lowering: Lowering, epilogue: Epilogue) -> Kernel:
+
+    @kernel
+    def forward_piece(
         x: Ptr, u: Ptr, z: Ptr, y: Ptr, scratch: Ptr, sizes: IntPtr, images: Int, first: Int, rows: Int, keep: Int
     ) -> None:
         s = Shape.read(sizes, images, first, rows)
@@ -54,18 +130,14 @@ def make_conv_forward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
                     kept = map_parts(z + pixel * s.outs, blocks, epilogue.affine_maps)
                     make_epilogue(epilogue, keep=True)(s.out_width, blocks, *values, *kept)
 
-    return conv_forward
+    return forward_piece
 
 
-@cache
-def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
-    """The backward pass: dx where `with_dx` is not 0, and du, which is that of u and the bias.
+def _make_backward_piece(lowering: Lowering, epilogue: Epilogue) -> Kernel:
+    """The backward pass of a piece of work; du is accumulated, except where `first` is not 0."""
 
-    du is accumulated, except where `first` is not 0. `kept` is z, or the y of a rectifier.
-    """
-
-    @kernel(flush=True)
-    def conv_backward(
+    @kernel
+    def backward_piece(
         dy: Ptr,
         x: Ptr,
         kept: Ptr,
@@ -98,4 +170,4 @@ def make_conv_backward(lowering: Lowering, epilogue: Epilogue) -> Kernel:
             lowered.d_collect(i)
         lowered.d_multiply(Gradients(x, u, dx, du, first, with_dx, add=epilogue.carries))
 
-    return conv_backward
+    return backward_piece

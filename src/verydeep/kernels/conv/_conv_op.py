@@ -1,5 +1,6 @@
-"""Fused convolutional layers as torch operators, forward and backward."""
+"""Fused convolutional layers as an operation of torch, forward and backward."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -7,15 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions, z_shape
+from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions, conv_call
 from verydeep.kernels.gate._gate_op import gate_reference, gradients
 
 
-def conv_reference(
-    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int
-) -> Tensor:
-    """What the operator computes, in torch's operations."""
-    z = F.conv2d(x, weight, bias, stride, padding)
+def conv_reference(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], options: ConvOptions) -> Tensor:
+    """What the operation computes, in torch's operations."""
+    padding, stride, kind, affine_maps = options
+    z = F.conv2d(x, torch.cat(list(weights)), torch.cat(list(biases)), stride, padding)
     if kind.startswith("highway"):
         return gate_reference(z, x, affine_maps, -3, kind.removeprefix("highway_"))
     if kind == "maxout":
@@ -23,109 +23,85 @@ def conv_reference(
     return torch.relu(z) if kind == "relu" else z
 
 
-@torch.library.custom_op("verydeep::conv_layer", mutates_args=())
-def conv_layer(
-    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
-) -> tuple[Tensor, Tensor]:
-    """The output of a convolutional layer, and z if its backward pass needs it.
+def conv_layer(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], options: ConvOptions) -> Tensor:
+    """The output of a convolutional layer. For the backward pass it keeps z, or y where that is enough.
 
     Args:
         x: `(batch, channel, height, width)`; copied unless it is in channels-last format.
-        weight: `(out, channel, side, side)`. In a highway layer these are the filters of H, of T and, with three affine
-            maps, of C; with maxout, the pieces of a channel are adjacent.
-        bias: `(out)`.
-        padding: Zeros around the images.
-        stride: The stride of the convolution.
-        kind: What follows the convolution: "linear", "relu", "maxout", "highway_relu" or "highway_tanh".
-        affine_maps: The number of affine maps: pieces of maxout, or H, T and an independent C of a highway layer.
-        keep: Whether there will be a backward pass; otherwise z is empty.
+        weights: `(out, channel, side, side)`: the filters of H, of T and, with three affine maps, of C in a highway
+            layer, otherwise of a single convolution; with maxout, the pieces of a channel are adjacent.
+        biases: `(out)` for each of the weights.
+        options: What is fixed about the layer besides the sizes of its tensors.
     """
-    x, options = _channels_last(x), ConvOptions(padding, stride, kind, affine_maps)
-    y, z = _outputs(x, weight, options, keep)
-    ConvCall(x.shape, weight, options).forward(x, bias.contiguous(), y, z if z.numel() else None)
+    tensors = x, *weights, *biases
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        y: Tensor = _ConvLayer.apply(options, *tensors)  # type: ignore[no-untyped-call]
+        return y
+    return _forward(options, tensors, keep=False)[0]
+
+
+class _ConvLayer(torch.autograd.Function):
+    """The layer with its derivative. Operators of `torch.library` take several times as long to call."""
+
+    @staticmethod
+    def forward(ctx: Any, options: ConvOptions, *tensors: Tensor) -> Tensor:  # noqa: ANN401 - torch's interface
+        y, z = _forward(options, tensors, keep=True)
+        ctx.options = options
+        ctx.save_for_backward(y if z is None else z, *tensors)
+        ctx.set_materialize_grads(False)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        kept, *tensors = ctx.saved_tensors
+        if dy is None:
+            return (None,) * (1 + len(tensors))
+        if torch.is_grad_enabled():  # for second derivatives, which torch's operations have
+            return None, *gradients(partial(_reference, ctx.options), tuple(tensors), dy)
+        return None, *_backward(ctx.options, dy, kept, tensors, ctx.needs_input_grad[1])
+
+
+def _forward(options: ConvOptions, tensors: Sequence[Tensor], keep: bool) -> tuple[Tensor, Tensor | None]:
+    """The output y, and z if the backward pass needs it."""
+    x, parameters = _channels_last(tensors[0].detach()), _contiguous(tensors[1:])
+    count = len(parameters) // 2
+    call = _call(x, parameters[:count], options)
+    y = x.new_empty(call.y_shape).movedim(-1, 1)
+    z = x.new_empty(call.z_shape).movedim(-1, 1) if keep and call.epilogue.needs_z else None
+    call.forward(x, parameters[:count], parameters[count:], y, z)
     return y, z
 
 
-@torch.library.custom_op("verydeep::conv_layer_backward", mutates_args=())
-def conv_layer_backward(
-    dy: Tensor,
-    x: Tensor,
-    kept: Tensor,
-    weight: Tensor,
-    padding: int,
-    stride: int,
-    kind: str,
-    affine_maps: int,
-    with_dx: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, weight and bias; that of x is empty unless it is asked for. `kept` is z, or y without it."""
-    dy, x, kept = (_channels_last(images) for images in (dy, x, kept))  # hooks may have changed the memory format
-    options = ConvOptions(padding, stride, kind, affine_maps)
-    dx = torch.empty_like(x) if with_dx or options.epilogue.carries else None
-    d_weight, d_bias = ConvCall(x.shape, weight, options).backward(dy, x, kept, dx)
-    return (x.new_empty(0) if dx is None else dx), d_weight, d_bias
+def _backward(
+    options: ConvOptions, dy: Tensor, kept: Tensor, tensors: Sequence[Tensor], with_dx: bool
+) -> tuple[Tensor | None, ...]:
+    """The gradients of x, the weights and the biases."""
+    dy, x, kept = (_channels_last(images) for images in (dy, tensors[0], kept))  # hooks may have changed the format
+    parameters = _contiguous(tensors[1:])
+    count = len(parameters) // 2
+    call = _call(x, parameters[:count], options)
+    d_parameters = [torch.empty_like(parameter) for parameter in parameters]
+    dx = torch.empty_like(x) if with_dx or call.epilogue.carries else None
+    call.backward(dy, x, kept, parameters[:count], dx, d_parameters[:count], d_parameters[count:])
+    return dx if with_dx else None, *d_parameters
+
+
+def _call(x: Tensor, weights: Sequence[Tensor], options: ConvOptions) -> ConvCall:
+    outs, taps = sum(weight.shape[0] for weight in weights), weights[0].shape[2]
+    return conv_call(tuple(x.shape), outs, taps, options, torch.get_num_threads())
 
 
 def _channels_last(images: Tensor) -> Tensor:
-    """The images in channels-last format; for images of few pixels, torch's own test of the format is ambiguous."""
+    """The images in channels-last format."""
+    if images.is_contiguous(memory_format=torch.channels_last):
+        return images
     return images.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def _outputs(x: Tensor, weight: Tensor, options: ConvOptions, keep: bool) -> tuple[Tensor, Tensor]:
-    *pixels, outs = shape = z_shape(x.shape, weight.shape, options)
-    y = x.new_empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
-    return y, x.new_empty(shape).movedim(-1, 1) if keep and options.epilogue.needs_z else x.new_empty(0)
+def _contiguous(parameters: Sequence[Tensor]) -> list[Tensor]:
+    return [parameter.detach().contiguous() for parameter in parameters]
 
 
-@conv_layer.register_fake
-def _(
-    x: Tensor, weight: Tensor, bias: Tensor, padding: int, stride: int, kind: str, affine_maps: int, keep: bool
-) -> tuple[Tensor, Tensor]:
-    options = ConvOptions(padding, stride, kind, affine_maps)
-    return _outputs(x, weight, options, keep)
-
-
-@conv_layer_backward.register_fake
-def _(
-    dy: Tensor,
-    x: Tensor,
-    kept: Tensor,
-    weight: Tensor,
-    padding: int,
-    stride: int,
-    kind: str,
-    affine_maps: int,
-    with_dx: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    carries = ConvOptions(padding, stride, kind, affine_maps).epilogue.carries
-    dx = torch.empty_like(_channels_last(x)) if with_dx or carries else x.new_empty(0)
-    return dx, weight.new_empty(weight.shape), weight.new_empty(weight.shape[:1])
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ANN401 - torch's interface
-    x, weight, bias, *ctx.options, _keep = inputs
-    y, z = output
-    ctx.save_for_backward(x, weight, bias, z if ConvOptions(*ctx.options).epilogue.needs_z else y)
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx: Any, dy: Tensor | None, _dz: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-    if dy is None:
-        return (None,) * 8
-    x, weight, bias, kept = ctx.saved_tensors
-    if torch.is_grad_enabled():  # for second derivatives, which torch's operations have
-        dx: Tensor | None
-        dx, d_weight, d_bias = gradients(partial(_reference, ctx.options), (x, weight, bias), dy)
-    else:
-        with_dx: bool = ctx.needs_input_grad[0]
-        grads = conv_layer_backward(dy, x, kept, weight, *ctx.options, with_dx)
-        dx, d_weight, d_bias = grads
-        dx = dx if with_dx else None
-    return dx, d_weight, d_bias, *(None,) * 5
-
-
-def _reference(options: tuple[Any, ...], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return conv_reference(x, weight, bias, *options)
-
-
-conv_layer.register_autograd(_backward, setup_context=_setup)
+def _reference(options: ConvOptions, *tensors: Tensor) -> Tensor:
+    count = len(tensors) // 2
+    return conv_reference(tensors[0], tensors[1 : 1 + count], tensors[1 + count :], options)

@@ -87,12 +87,7 @@ def _d_formula(epilogue: Epilogue) -> Formula:
 
 def _largest(z: Sequence[Vec]) -> Vec:
     """The maximum; NaN if there is one."""
-
-    def larger(a: Vec, b: Vec) -> Vec:
-        is_number = b == b  # noqa: PLR0124 - NaN is not equal to itself
-        return where(is_number, where(a < b, b, a), b)
-
-    return reduce(larger, z)
+    return reduce(f.larger, z)
 
 
 def _d_maxout(dy: Vec, *z: Vec) -> Sequence[Vec]:

@@ -1,98 +1,90 @@
 """Filters as the kernels need them: transformed for Winograd's tiles, transposed, and padded to whole registers."""
 
+from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
+
+from verydeep.kernels.runtime._threads import Call
+
+if TYPE_CHECKING:
+    from verydeep.kernels.runtime._compile import Function
+
+_NUMBER = 4  # bytes
 
 
 @cache
-def _transform(taps: int) -> Tensor:
-    from verydeep.kernels.conv._winograd import filter_transform
+def _kernels(taps: int, winograd: bool) -> list["Function"]:
+    from verydeep.kernels.conv._filter_loops import make_filter_kernels
+    from verydeep.kernels.runtime._compile import compile_kernels
 
-    return torch.from_numpy(filter_transform(taps))
+    name = f"filters-{'tiles' if winograd else 'patches'}-{taps}"
+    return compile_kernels(name, list(make_filter_kernels(taps, winograd)))
 
 
 class Filters:
-    """The filters of one layer in the order of its affine maps.
+    """The sizes of the filters of a layer, and the calls of the kernels that prepare them.
+
+    Weights are `(out, channel, taps, taps)` and contiguous: one tensor per affine map, or one whose outputs are
+    `(channel, piece)`; kernels take `(piece, channel)`.
 
     Args:
-        weight: `(out, channel, taps, taps)`.
-        pieces: With maxout, the outputs of `weight` are `(channel, piece)`; kernels take `(piece, channel)`.
+        outs: The outputs of all weights together.
+        channels: The channels of x.
+        taps: The side of the receptive field.
+        parts: The number of affine maps, or of pieces.
         winograd: Whether the filters are transformed for tiles.
     """
 
-    def __init__(self, weight: Tensor, pieces: int, winograd: bool) -> None:
+    def __init__(self, outs: int, channels: int, taps: int, parts: int, winograd: bool) -> None:
+        from verydeep.kernels.conv._filter_loops import scratch_size
         from verydeep.kernels.conv._shape import padded
 
-        self.weight, self.pieces, self.winograd = weight, pieces, winograd
-        self.outs, self.channels, self.taps = weight.shape[0], weight.shape[1], weight.shape[2]
-        self.positions = 36 if winograd else self.taps
-        self.terms = self.channels if winograd else self.channels * self.taps
-        self.out_row, self.term_row = padded(self.outs), padded(self.terms)
+        self.all_outs, self.outs, self.channels, self.parts = outs, outs // parts, channels, parts
+        self.size, self.weights = channels * taps**2, outs * channels * taps**2
+        positions, terms = (36, channels) if winograd else (taps, channels * taps)
+        self.out_row, self.term_row = padded(outs), padded(terms)
+        self.forward_size = (positions * terms + 1) * self.out_row  # with the bias
+        self.backward_size = positions * outs * self.term_row
+        self._part_scratch = scratch_size(taps, self.outs, channels)
+        self.scratch_size = parts * self._part_scratch
+        self._forward, self._backward, self._gradients = _kernels(taps, winograd)
 
-    @property
-    def forward_size(self) -> int:
-        """The numbers of the filters for the forward pass, with the bias."""
-        return (self.positions * self.terms + 1) * self.out_row
+    def write_forward(self, weights: Sequence[Tensor], biases: Sequence[Tensor], u: int, scratch: int) -> list[Call]:
+        """The calls that write `(position, term, out)`, then the bias, to an address.
 
-    @property
-    def backward_size(self) -> int:
-        """The numbers of the filters for the backward pass."""
-        return self.positions * self.outs * self.term_row
+        Each has scratch memory of its own, so that threads can share them.
+        """
+        parts = zip(self._rows(weights, self.size), self._rows(biases, 1), strict=True)
+        sizes = self.outs, self.channels, self.out_row
+        scratches = [scratch + n * self._part_scratch * _NUMBER for n in range(self.parts)]
+        return [
+            (self._forward, (*weight, *bias, u, own, *sizes, n * self.outs))
+            for n, (own, (weight, bias)) in enumerate(zip(scratches, parts, strict=True))
+        ]
 
-    def write_forward(self, bias: Tensor, target: Tensor) -> None:
-        """`(position, term, out)`, then the bias."""
-        filters, weight = (
-            target[: -self.out_row].view(self.positions, self.terms, self.out_row),
-            self._by_map(self.weight),
-        )
-        if self.winograd:
-            _write_transformed(filters, weight.transpose(0, 1))
-        else:
-            _write_padded(filters, weight.permute(2, 3, 1, 0).reshape(self.taps, self.terms, self.outs))
-        _write_padded(target[-self.out_row :], self._by_map(bias))
+    def write_backward(self, weights: Sequence[Tensor], u: int, scratch: int) -> list[Call]:
+        """The calls that write `(position, out, term)` to an address."""
+        sizes = self.outs, self.channels, self.term_row
+        return [
+            (self._backward, (*weight, u, scratch, *sizes, n * self.outs, self.all_outs))
+            for n, weight in enumerate(self._rows(weights, self.size))
+        ]
 
-    def write_backward(self, target: Tensor) -> None:
-        """`(position, out, term)`."""
-        filters, weight = target.view(self.positions, self.outs, self.term_row), self._by_map(self.weight)
-        if self.winograd:
-            _write_transformed(filters, weight)
-        else:
-            _write_padded(filters, weight.permute(2, 0, 3, 1).reshape(self.taps, self.outs, self.terms))
+    def gradients(self, du: int, scratch: int, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Call]:
+        """The calls that write the gradients of weights and biases, from that of what `write_forward` writes."""
+        parts = zip(self._rows(weights, self.size), self._rows(biases, 1), strict=True)
+        sizes = self.outs, self.channels, self.out_row
+        return [
+            (self._gradients, (du, *weight, *bias, scratch, *sizes, n * self.outs))
+            for n, (weight, bias) in enumerate(parts)
+        ]
 
-    def gradients(self, du: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradients of weight and bias, in new memory, from that of what `write_forward` writes."""
-        d_filters = du[: -self.out_row].view(self.positions, self.terms, self.out_row)[..., : self.outs]
-        if self.winograd:
-            d_filters = torch.mm(_transform(self.taps).T, d_filters.reshape(36, -1))
-        by_tap = d_filters.reshape(self.taps, self.taps, self.channels, self.outs)
-        d_weight = self._by_channel(by_tap.permute(3, 2, 0, 1))
-        d_bias = self._by_channel(du[-self.out_row :][: self.outs])
-        new = torch.contiguous_format
-        return d_weight.clone(memory_format=new), d_bias.clone(memory_format=new)
-
-    def _by_map(self, outs: Tensor) -> Tensor:
-        """Outputs in the order of kernels."""
-        return outs if self.pieces == 1 else outs.unflatten(0, (-1, self.pieces)).transpose(0, 1).flatten(0, 1)
-
-    def _by_channel(self, outs: Tensor) -> Tensor:
-        """The inverse of `_by_map`."""
-        return outs if self.pieces == 1 else outs.unflatten(0, (self.pieces, -1)).transpose(0, 1).flatten(0, 1)
-
-
-def _write_transformed(target: Tensor, weight: Tensor) -> None:
-    """Write the 36 positions of filters `(a, b, taps, taps)` as `(position, a, b)`."""
-    a, b, taps, _ = weight.shape
-    filters = weight.reshape(a * b, -1).T
-    if target.shape[2] == b:
-        torch.mm(_transform(taps), filters, out=target.view(36, a * b))
-    else:
-        _write_padded(target, torch.mm(_transform(taps), filters).view(36, a, b))
-
-
-def _write_padded(target: Tensor, values: Tensor) -> None:
-    """Write the first columns and zeros into the others."""
-    columns = values.shape[-1]
-    target[..., :columns] = values
-    target[..., columns:] = 0
+    def _rows(self, tensors: Sequence[Tensor], numbers: int) -> list[tuple[int, int]]:
+        """The address of the first row of each part and the distance of its rows in bytes; rows are outputs."""
+        row = numbers * _NUMBER
+        if len(tensors) == self.parts:
+            return [(tensor.data_ptr(), row) for tensor in tensors]
+        start = tensors[0].data_ptr()
+        return [(start + n * row, self.parts * row) for n in range(self.parts)]

@@ -1,40 +1,50 @@
 """A convolutional layer that is prepared for inference on images of one size."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from verydeep.kernels.conv._conv_call import ConvCall, ConvOptions
-from verydeep.kernels.runtime._buffers import thread_scratch
-from verydeep.kernels.runtime._threads import Job, run_together
+from verydeep.kernels.conv._conv_call import ConvOptions, conv_call
+from verydeep.kernels.runtime._table import Job
+
+_NUMBER = 4  # bytes
 
 
 class PlannedConv:
-    """The filters of a layer as its kernel needs them, memory for its output, and its kernel calls.
+    """The kernel calls of a layer, and memory for its output.
+
+    Filters are transformed at every call, in memory that all layers share. Transformed filters are up to four times as
+    large and would have to be read from memory instead. So there is no copy that could be out of date.
 
     Args:
-        shape: The shape of x.
-        weight: The weights of all affine maps.
-        bias: Their biases.
+        x: The memory of its input.
+        weights: The weights of all affine maps; they must stay where they are in memory.
+        biases: Their biases.
         options: What is fixed about the layer besides its sizes.
     """
 
-    def __init__(self, shape: torch.Size, weight: Tensor, bias: Tensor, options: ConvOptions) -> None:
-        self._call = ConvCall(shape, weight, options, few=True)
-        self._u = torch.empty(self._call.filters.forward_size)
-        self._call.filters.write_forward(bias, self._u)
+    def __init__(self, x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], options: ConvOptions) -> None:
+        outs, threads = sum(weight.shape[0] for weight in weights), torch.get_num_threads()
+        self._x = x
+        self._call = conv_call(tuple(x.shape), outs, weights[0].shape[2], options, threads, few=True)
         self._pieces = self._call.forward_pieces()
-        self._sizes = torch.tensor(self._call.shared)
-        *pixels, outs = self._call.z_shape
-        self.y = torch.empty(*pixels, outs // options.affine_maps).movedim(-1, 1)
-        self._jobs: list[Job] = []
-        self._addresses = 0, 0  # of x and scratch memory in these jobs
+        self.scratch_size = self._call.filters.forward_size + self._call.all_scratch(len(self._pieces))
+        tensors = [tensor.detach() for tensor in (*weights, *biases)]
+        self._tensors = [tensor.contiguous() for tensor in tensors]
+        self._copied = [pair for pair in zip(self._tensors, tensors, strict=True) if pair[0] is not pair[1]]
+        self.y = torch.empty(self._call.y_shape).movedim(-1, 1)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The layer's output, which the next call overwrites; x is float32 with its channels last."""
-        scratch = thread_scratch(len(self._pieces) * self._call.scratch_size)
-        addresses = x.data_ptr(), scratch.data_ptr()
-        if addresses != self._addresses:
-            self._addresses, scratches = addresses, self._call.scratches(addresses[1], len(self._pieces))
-            self._jobs = self._call.forward_jobs(self._pieces, x, self._u, self.y, None, scratches, self._sizes)
-        run_together(self._jobs)
-        return self.y
+    def prepare(self) -> None:
+        """Copy parameters that are not contiguous, as the kernels need them."""
+        for contiguous, parameter in self._copied:
+            contiguous.copy_(parameter)
+
+    def steps(self, memory: Tensor) -> list[list[Job]]:
+        """The kernel calls: those that transform the filters, then those of the layer."""
+        call, count = self._call, len(self._tensors) // 2
+        u, scratch = memory.data_ptr(), memory.data_ptr() + call.filters.forward_size * _NUMBER
+        filters = call.filters.write_forward(self._tensors[:count], self._tensors[count:], u, scratch)
+        scratches = call.scratches(scratch, len(self._pieces))
+        jobs = call.forward_jobs(self._pieces, self._x, memory, self.y, None, scratches)
+        return [[filters], jobs] if len(jobs) == 1 else [[[one] for one in filters], jobs]

@@ -34,12 +34,11 @@ def outputs_per_tile(taps: int) -> int:
     return SIDE + 1 - taps
 
 
-def filter_transform(taps: int) -> NDArray[np.float32]:
-    """The matrix from the weights of a filter to its 36 positions."""
+def filter_matrix(taps: int) -> NDArray[np.float64]:
+    """G, the matrix from the weights of a filter to the positions of a tile, along one axis."""
     scales = [float(np.prod([p - other for other in _POINTS if other != p])) for p in _POINTS]
     rows = [[p**k / scale for k in range(taps)] for p, scale in zip(_POINTS, scales, strict=True)]
-    g = np.array([*rows, [0.0] * (taps - 1) + [1.0]])
-    return np.kron(g, g).astype(np.float32)
+    return np.array([*rows, [0.0] * (taps - 1) + [1.0]])
 
 
 def _input(d0: Vec, d1: Vec, d2: Vec, d3: Vec, d4: Vec, d5: Vec) -> tuple[Vec, ...]:

@@ -64,6 +64,10 @@ class Emitter(ABC):
         """2 to the power of the integer in the low bits of each lane."""
 
     @abstractmethod
+    def random(self, key: Handle, position: Handle) -> Handle:
+        """A random number from 0 up to 1 in each lane: a function of two integers, the key and the lane's position."""
+
+    @abstractmethod
     def broadcast(self, number: Handle) -> Handle:
         """A register with one number in all lanes."""
 

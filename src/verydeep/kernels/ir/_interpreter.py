@@ -19,6 +19,7 @@ import numpy as np
 from verydeep.kernels.ir._emitter import Emitter
 from verydeep.kernels.ir._memory import Array, Memory
 from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.ir._random import random_lanes
 
 if TYPE_CHECKING:
     from verydeep.kernels.ir._kernel import Kernel
@@ -50,6 +51,7 @@ def _python_function(kernel: Kernel) -> Callable[..., None]:
         "nan": np.nan,
         "multiply_add": _multiply_add,
         "power_of_two": _power_of_two,
+        "random": random_lanes,
         "divide": _divide,
         "padded": _padded,
     }
@@ -123,6 +125,9 @@ class NumPyEmitter(Emitter):
 
     def power_of_two(self, shifted: Name) -> Name:
         return self._new(f"power_of_two({shifted})")
+
+    def random(self, key: Name, position: Name) -> Name:
+        return self._new(f"random({key}, {position})")
 
     def broadcast(self, number: Name) -> Name:
         return self._new(f"np.full({LANES}, {number}, np.float32)")

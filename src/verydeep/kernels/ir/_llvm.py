@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from verydeep.kernels.ir._emitter import Emitter
 from verydeep.kernels.ir._processor import LANES, NUMBER, X86
+from verydeep.kernels.ir._random import FRACTION_SHIFT, ONE, hash_lanes
 
 if TYPE_CHECKING:
     from verydeep.kernels.ir._kernel import Kernel
@@ -23,6 +24,7 @@ _VECTOR = ir.VectorType(_NUMBER, LANES)
 _MASK = ir.VectorType(_LANE, LANES)
 _BYTES = ir.IntType(8).as_pointer()
 _INTEGER_OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv"}
+_BITS_OPERATIONS = {"*": "mul", "^": "xor", ">>": "lshr", "|": "or_"}
 _VECTOR_OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # A product and a sum may become one instruction, and -0 may be 0; NaN and infinity keep their meaning.
 _FLAGS = ("contract", "nsz")
@@ -105,6 +107,25 @@ class LLVMEmitter(Emitter):
         exponent = self.builder.shl(bits, ir.Constant(_MASK, [23] * LANES))
         return self.builder.bitcast(self.builder.add(exponent, ir.Constant(_MASK, [127 << 23] * LANES)), _VECTOR)
 
+    def random(self, key: IRValue, position: IRValue) -> IRValue:
+        low, high, first = (
+            self._in_all_lanes(self.builder.trunc(value, _LANE))
+            for value in (key, self.builder.lshr(key, ir.Constant(_INTEGER, 32)), position)
+        )
+        lanes = self.builder.add(first, ir.Constant(_MASK, list(range(LANES))))
+        bits = hash_lanes(self._bits_operation, low, high, lanes)
+        fraction = self._bits_operation("|", self._bits_operation(">>", bits, FRACTION_SHIFT), ONE)
+        return self.builder.fsub(self.builder.bitcast(fraction, _VECTOR), self.vector(1.0))
+
+    def _bits_operation(self, operator: str, a: IRValue, b: IRValue | int) -> IRValue:
+        operand = ir.Constant(_MASK, [b] * LANES) if isinstance(b, int) else b
+        return getattr(self.builder, _BITS_OPERATIONS[operator])(a, operand)
+
+    def _in_all_lanes(self, bits: IRValue) -> IRValue:
+        empty = ir.Constant(_MASK, ir.Undefined)
+        first = self.builder.insert_element(empty, bits, ir.Constant(_LANE, 0))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(_MASK, [0] * LANES))
+
     def broadcast(self, number: IRValue) -> IRValue:
         empty = ir.Constant(_VECTOR, ir.Undefined)
         first = self.builder.insert_element(empty, number, ir.Constant(_LANE, 0))
@@ -140,9 +161,7 @@ class LLVMEmitter(Emitter):
 
     def _first_lanes(self, count: IRValue) -> IRValue:
         """A mask of the first lanes."""
-        empty = ir.Constant(_MASK, ir.Undefined)
-        first = self.builder.insert_element(empty, self.builder.trunc(count, _LANE), ir.Constant(_LANE, 0))
-        counts = self.builder.shuffle_vector(first, empty, ir.Constant(_MASK, [0] * LANES))
+        counts = self._in_all_lanes(self.builder.trunc(count, _LANE))
         return self.builder.icmp_signed("<", ir.Constant(_MASK, list(range(LANES))), counts)
 
     def load_number(self, address: IRValue) -> IRValue:

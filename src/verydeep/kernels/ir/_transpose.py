@@ -1,10 +1,10 @@
 """Transposes of matrices."""
 
-from verydeep.kernels.ir._control import loop
+from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._kernel import kernel
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._values import Int, Matrix
-from verydeep.kernels.ir._vector import load, load_number, shuffle, store, store_number
+from verydeep.kernels.ir._vector import Vec, load, load_lanes, load_number, shuffle, store, store_number
 
 
 @kernel
@@ -13,7 +13,8 @@ def transpose(a: Matrix, b: Matrix, rows: Int, columns: Int) -> None:
     down, across = rows // LANES, columns // LANES
     transpose_squares(a, b, down, across)
     done, right = down * LANES, columns - across * LANES
-    _transpose_numbers(a.submatrix(column=across * LANES), b.submatrix(across * LANES), done, right)
+    with when(right != 0), loop(down) as i:
+        _transpose_strip(a.submatrix(i * LANES, across * LANES), b.submatrix(across * LANES, i * LANES), right)
     _transpose_numbers(a.submatrix(done), b.submatrix(column=done), rows - done, columns)
 
 
@@ -34,7 +35,20 @@ def _transpose_numbers(a: Matrix, b: Matrix, rows: Int, columns: Int) -> None:
 @kernel
 def _transpose_square(a: Matrix, b: Matrix) -> None:
     """Transpose one square of registers."""
-    rows = [load(a.row(i)) for i in range(LANES)]
+    for i, row in enumerate(_transposed([load(a.row(i)) for i in range(LANES)])):
+        store(b.row(i), row)
+
+
+@kernel
+def _transpose_strip(a: Matrix, b: Matrix, columns: Int) -> None:
+    """Transpose LANES rows of fewer columns."""
+    for i, row in enumerate(_transposed([load_lanes(a.row(i), columns) for i in range(LANES)])):
+        with when(columns > i):
+            store(b.row(i), row)
+
+
+def _transposed(rows: list[Vec]) -> list[Vec]:
+    """The columns of a square of registers."""
     distance = LANES // 2
     while distance:  # swap the off-diagonal quarters of ever smaller squares
         for i in (i for i in range(LANES) if not i & distance):
@@ -44,5 +58,4 @@ def _transpose_square(a: Matrix, b: Matrix) -> None:
             rows[i] = shuffle(upper, lower, first)
             rows[i + distance] = shuffle(upper, lower, second)
         distance //= 2
-    for i, row in enumerate(rows):
-        store(b.row(i), row)
+    return rows

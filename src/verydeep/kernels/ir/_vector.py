@@ -143,6 +143,14 @@ def multiply_add(a: Vec, b: Vec, c: Vec) -> Vec:
     return a.each(lambda a, b, c: emitter().multiply_add(a, b, c), b, c)
 
 
+def random(key: Int, position: Int) -> Vec:
+    """A register of random numbers from 0 up to 1.
+
+    Each lane is a function of the key and of its position, the given one in the first lane; `_random` has the function.
+    """
+    return Vec(emitter().random(key.handle, position.handle))
+
+
 def broadcast(number: Number) -> Vec:
     """A register with one number in all lanes."""
     return Vec(emitter().broadcast(number.handle))

@@ -21,7 +21,8 @@ BACKENDS = ("auto", "fused", "reference")
 Activations = Sequence[Callable[[Tensor], Tensor]]  # that of the block state, then those of gates
 
 FEWEST_CHANNELS = 8  # of x for Winograd's tiles: their transforms cost as much for one channel as for a register
-_LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels pay off
+_LEAST_FOR_GATE = 2**15  # size of a layer's output above which the kernels of the highway operation pay off
+_LEAST_FOR_CONV = 2**12  # the same for convolutional layers
 _MOST_PLANNED = 16  # images for which a plan is worth its memory
 
 
@@ -31,10 +32,16 @@ def check_backend(backend: str) -> None:
         raise unknown("backend", backend, BACKENDS)
 
 
-def can_run_gate(backend: Backend, activations: Activations, x_hat: Tensor, *others: Tensor) -> bool:
-    """Whether a layer's highway operation runs in kernels; with "auto", only if its output is large enough."""
+def can_run_gate(
+    backend: Backend, activations: Activations, x_hat: Tensor, *others: Tensor, with_maps: bool = False
+) -> bool:
+    """Whether a layer's highway operation runs in kernels; with "auto", only if its output is large enough.
+
+    This size is smaller where kernels compute the affine maps, too.
+    """
     possible = _can_run(backend, activations, x_hat, *others)
-    return possible and (backend == "fused" or x_hat.numel() >= _LEAST_FOR_GATE)  # last: symbolic in an export
+    least = _LEAST_FOR_CONV if with_maps else _LEAST_FOR_GATE
+    return possible and (backend == "fused" or x_hat.numel() >= least)  # last: symbolic in an export
 
 
 def can_run_conv(kernel_size: int, x: Tensor, x_hat: Tensor) -> bool:
@@ -61,7 +68,19 @@ def can_run_plain_conv(backend: Backend, conv: nn.Module, pieces: int, x: Tensor
         return True
     pays_off = conv.in_channels < FEWEST_CHANNELS or side in (1, 3, 5)
     size = len(x) * conv.out_channels * x.shape[2] * x.shape[3]
-    return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_GATE
+    return pays_off and conv.stride == (1, 1) and size >= _LEAST_FOR_CONV
+
+
+def can_run_dropout(backend: Backend, layer: nn.Dropout, x: Tensor) -> bool:
+    """Whether dropout runs in kernels: of a tensor without gaps, with a probability other than 0 and 1."""
+    usual = backend != "reference" and type(layer) is nn.Dropout and not layer.inplace and 0 < layer.p < 1
+    return usual and _are_plain(x) and (x.is_contiguous() or _has_channels_last(x))
+
+
+def can_run_max_pool(backend: Backend, side: int, x: Tensor) -> bool:
+    """Whether max pooling runs in kernels: of images that hold at least one window and have their channels last."""
+    usual = backend != "reference" and x.dim() == 4 and min(x.shape[2:]) >= side
+    return usual and _are_plain(x) and _has_channels_last(x)
 
 
 def can_plan_inference(backend: Backend, x: Tensor) -> bool:
@@ -189,6 +208,10 @@ def _is_planned(conv: nn.Module) -> bool:
         return False
     side = conv.kernel_size[0]
     return side in (3, 5) or (side == 1 and conv.padding == (0, 0))
+
+
+def _has_channels_last(x: Tensor) -> bool:
+    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
 
 
 def _is_square(conv: nn.Conv2d) -> bool:

@@ -14,6 +14,7 @@ from verydeep.analysis import (
     GateStatistics,
     LesionStudy,
     observations,
+    samples_of,
 )
 from verydeep.report.figures._gates import has_feature_maps, plot_feature_gates
 from verydeep.report.figures._theme import Theme, ThemedFigure
@@ -34,12 +35,25 @@ _TITLES = {
 
 
 def analysis_sections(
-    findings: Findings, data: str, evaluation: Evaluation | None = None, split: str = "test"
+    findings: Findings,
+    data: str,
+    evaluation: Evaluation | None = None,
+    split: str = "test",
+    noun: str = "highway layer",
 ) -> dict[str, Any]:
-    """Collect what an analysis adds to the page; charts and heat maps are returned under their own keys."""
+    """Collect what an analysis adds to the page; charts and heat maps are returned under their own keys.
+
+    Args:
+        findings: The results.
+        data: The name of the data.
+        evaluation: How good the predictions for held-out data are, if that is known.
+        split: The split of the evaluation.
+        noun: What a layer is called.
+    """
     charts: dict[str, Chart] = {}
     heat: dict[str, HeatMap] = {}
     context: dict[str, Any] = vars(findings) | {"answer": "", "doubt": "", "bars": [], "layers": layer_table(findings)}
+    context |= {"noun": noun, "samples_of": samples_of}
     if findings.gates:
         context |= _gates(findings.gates, heat)
     if findings.routing:
@@ -47,14 +61,16 @@ def analysis_sections(
     if findings.lesions:
         charts |= {f"lesion-{key}": found for key, found in figures.lesion_charts(findings.lesions).items()}
         context["error_name"] = error_name(findings.lesions.measure)
-        context["lesion_statements"] = sentences.about_lesions(findings.lesions)
+        context["lesion_statements"] = sentences.about_lesions(findings.lesions, noun == "highway layer")
     if findings.pairs:
         maps = {f"pair-{key}": found for key, found in figures.pair_maps(findings.pairs).items()}
         heat |= maps
         context["pair_panels"] = [_panel(key, found) for key, found in maps.items()]
     if findings.usage:
         charts["usage"] = figures.usage_chart(findings.usage)
-        context |= _usage(findings, findings.usage, data)
+        perplexity = figures.perplexity_chart(findings.usage)
+        charts |= {} if perplexity is None else {"usage-perplexity": perplexity}
+        context |= _usage(findings, findings.usage, data, noun)
         context["doubt"] = sentences.doubt(findings.usage, data, findings.routing, evaluation, split)
     if findings.flow:
         charts |= {f"flow-{key}": found for key, found in figures.flow_charts(findings.flow).items()}
@@ -115,9 +131,9 @@ def _nearest(routing: ClassRouting) -> Table:
     return [routing.grouped_by, "samples", "nearest (distance)", "farthest (distance)"], rows
 
 
-def _usage(findings: Findings, usage: DepthUsage, data: str) -> dict[str, Any]:
+def _usage(findings: Findings, usage: DepthUsage, data: str, noun: str) -> dict[str, Any]:
     return {
-        "answer": sentences.answer(usage, data),
+        "answer": sentences.answer(usage, data, noun),
         "counted": sentences.how_counted(usage),
         "beside": sentences.on_training_samples(usage),
         "bars": _bars(usage, findings.lesions),

@@ -15,6 +15,7 @@ from verydeep.analysis import (
     SignalFlow,
     is_significant,
     split_name,
+    the_split,
 )
 from verydeep.report.figures._axes import LAYER, Array, layer_grid
 from verydeep.report.figures._gates import common_initial_bias, has_feature_maps, largest_deviation
@@ -26,6 +27,7 @@ from verydeep.report.html._heat_maps import HeatMap, pages_that_fit
 from verydeep.training import EpochMetrics
 from verydeep.words import MEASURES, error_name, loss_name, plural
 
+_LONGEST = 36  # letters of the name of some data
 _LINES = (1, 0, 2)  # styles of moments: the first, before training, is dashed
 
 
@@ -89,7 +91,7 @@ def class_tree(routing: ClassRouting) -> dict[str, Any]:
 
 def pair_maps(pairs: PairLesion) -> dict[str, HeatMap]:
     """Draw the error with two layers closed, and its excess over the sum of both single lesions."""
-    more, percent = interaction(pairs.error, pairs.baseline.error), pairs.measure == "accuracy"
+    more, percent = interaction(pairs.error, pairs.baseline.error), "accuracy" in pairs.measure
     far, low, high = largest_deviation(more), float(pairs.error.min()), float(pairs.error.max())
     return {
         "error": HeatMap(
@@ -135,7 +137,7 @@ def training_charts(metrics: Sequence[EpochMetrics], measure: str = "accuracy") 
 
 def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
     """Draw the paper's Figure 4: error and loss with each layer closed in turn."""
-    where, layers = split_name(lesions.split), range(1, len(lesions.layers) + 1)
+    where, layers = _short(split_name(lesions.split)), range(1, len(lesions.layers) + 1)
     charts: dict[str, Chart] = {}
     metrics: tuple[Metric, ...] = ("error", "loss")
     for key in metrics:
@@ -143,13 +145,47 @@ def lesion_charts(lesions: LesionStudy) -> dict[str, Chart]:
         values, baseline, noise = getattr(lesions, key), getattr(lesions.baseline, key), lesion_noise(lesions, key)
         ends: list[Any] = [(), ()] if noise is None else [values - INTERVAL * noise, values + INTERVAL * noise]
         low, high = (list(map(float, end)) for end in ends)
+        y_label = _with_data(y_name, where)
         charts[key] = Chart(
-            f"{y_name} on the {where} with each of {len(values)} layers closed in turn",
-            layers, [Series("this layer closed", values.tolist(), low=low, high=high)], LAYER, f"{y_name}, {where}",
-            percent=key == "error" and lesions.measure == "accuracy", rule=(baseline, "no layer closed"),
+            f"{y_name} on {the_split(lesions.split)} with each of {len(values)} layers closed in turn",
+            layers, [Series("this layer closed", values.tolist(), low=low, high=high)], LAYER, y_label,
+            percent=key == "error" and "accuracy" in lesions.measure, rule=(baseline, "no layer closed"),
             least=least_extent(key, baseline, noise),
         )  # fmt: skip
+    if lesions.perplexity is not None:
+        noise = lesion_noise(lesions, "loss")
+        low, high = [
+            list(np.exp(lesions.loss + side * INTERVAL * noise)) if noise is not None else [] for side in (-1, 1)
+        ]
+        charts["perplexity"] = Chart(
+            f"perplexity on {the_split(lesions.split)} with each of {len(layers)} layers closed in turn",
+            layers, [Series("this layer closed", lesions.perplexity.tolist(), low=low, high=high)], LAYER, "perplexity",
+            log=True, rule=(float(np.exp(lesions.baseline.loss)), "no layer closed"),
+        )  # fmt: skip
     return charts
+
+
+def perplexity_chart(usage: DepthUsage) -> Chart | None:
+    """Draw the perplexity of a language model against the number of layers kept; None for other networks."""
+    greedy = usage.greedy
+    if greedy.measure != "token_accuracy":
+        return None
+    values, total = np.exp(greedy.loss[::-1]), len(greedy.layers)
+    kept = list(range(total - len(values) + 1, total + 1))
+    label = f"perplexity on {the_split(greedy.split)} against the number of layers kept"
+    whole = (float(values[-1]), "no layer closed")
+    curve = Series(_short(split_name(greedy.split)) or "perplexity", values.tolist())
+    return Chart(label, kept, [curve], "layers kept", "perplexity", log=True, rule=whole)
+
+
+def _short(name: str) -> str:
+    """A name that fits beside an axis or into a key."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _with_data(name: str, where: str) -> str:
+    """The title of an axis: with the name of the data, if that fits."""
+    return f"{name}, {where}" if where and len(name) + len(where) < _LONGEST else name
 
 
 def usage_chart(usage: DepthUsage) -> Chart:
@@ -158,7 +194,7 @@ def usage_chart(usage: DepthUsage) -> Chart:
     name = MEASURES.get(measure, measure)
     accuracy, total = (1 - greedy.error)[::-1], len(greedy.layers)
     kept = list(range(total - len(accuracy) + 1, total + 1))
-    where = split_name(greedy.split)
+    where = _short(split_name(greedy.split))
     band = [list[float](), list[float]()] if greedy.band is None else [(1 - end[::-1]).tolist() for end in greedy.band]
     curves = [Series(where or name, accuracy.tolist(), low=band[1], high=band[0])]
     if greedy.training is not None:
@@ -166,12 +202,12 @@ def usage_chart(usage: DepthUsage) -> Chart:
         curves.append(Series("training set, as in the paper", paper, 3, 1, thin=True))
     point = (float(len(usage.kept)), float(accuracy[kept.index(len(usage.kept))]), plural(len(usage.kept), "layer"))
     chart = Chart(
-        f"{name} on the {where} against the number of layers kept",
-        kept, curves, "layers kept", name if greedy.training else f"{name}, {where}",
-        percent=measure == "accuracy", rule=(float(accuracy[-1]) - usage.within, f"lowest {name} allowed"), mark=point,
+        f"{name} on {the_split(greedy.split)} against the number of layers kept",
+        kept, curves, "layers kept", name if greedy.training else _with_data(name, where),
+        percent="accuracy" in measure, rule=(float(accuracy[-1]) - usage.within, f"lowest {name} allowed"), mark=point,
         least=least_extent("error", float(accuracy[-1]), greedy.standard_error),
     )  # fmt: skip
-    return chart if measure == "accuracy" else _without_collapse(chart)
+    return chart if "accuracy" in measure else _without_collapse(chart)
 
 
 def _without_collapse(chart: Chart) -> Chart:

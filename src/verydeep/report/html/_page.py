@@ -1,11 +1,14 @@
 """`write_report`: fill the page's templates with everything known about a run."""
 
 from pathlib import Path
+from typing import Any
 
-from verydeep.analysis import Findings, split_name
+from verydeep.analysis import Findings, FoundBlocks, closable_blocks, split_name
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
+from verydeep.models import ResidualNet
 from verydeep.report.html._analysis_sections import analysis_sections
+from verydeep.report.html._block_sections import layer_noun, refused_section
 from verydeep.report.html._evaluation_section import evaluation_section
 from verydeep.report.html._render import render
 from verydeep.report.html._run_sections import next_steps, reproduction_section, run_section
@@ -17,10 +20,11 @@ _SECTIONS = (
     ("gates", "gates", "Gates"),
     ("routing", "routing", "Classes"),
     ("lesions", "lesions", "Which layers matter"),
+    ("refused", "refused_lines", "What cannot be closed"),
     ("depth", "depth", "How many layers"),
     ("flow", "flow", "Activations and gradients"),
     ("layers", "layers", "Layer by layer"),
-    ("made", "toml", "Reproduce"),
+    ("made", "commands", "Reproduce"),
     ("glossary", "name", "Glossary"),
 )
 
@@ -55,22 +59,36 @@ def write_report(
         >>> write_report(run, "report.html", Findings(lesions=lesions))
     """
     found = findings or Findings()
-    _check_same_network(found)
+    check_same_network(found)
+    blocks = _blocks_of(run)
     context = run_section(run) | reproduction_section(run)
-    context |= analysis_sections(found, context["data_name"], evaluation, split)
+    noun = layer_noun(blocks) if blocks else "highway layer"
+    context |= analysis_sections(found, context["data_name"], evaluation, split, noun)
+    context |= refused_section(blocks.refused if found.lesions or found.usage else ())
     context |= evaluation_section(evaluation, split) | {"next_steps": next_steps(run, found)}
     if evaluation is not None and evaluation.majority is not None:
         after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
         context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))
     context["charts"] |= context.pop("inside")
     context |= {"note": note, "split_name": split_name}
-    groups = "Classes" if found.routing is None else found.routing.groups.capitalize()
-    titles = {"routing": groups}
-    context["contents"] = [(name, titles.get(name, title)) for name, key, title in _SECTIONS if context[key]]
+    context["contents"] = contents(context, found)
     write_atomic(Path(path), render("report.html", context))
 
 
-def _check_same_network(findings: Findings) -> None:
+def _blocks_of(run: Run) -> FoundBlocks:
+    """The blocks of a residual network; none for a run of another kind or without weights."""
+    residual = run.is_network and (run.path / "model.safetensors").exists() and isinstance(run.model, ResidualNet)
+    return closable_blocks(run.model) if residual else FoundBlocks()
+
+
+def contents(context: dict[str, Any], findings: Findings) -> list[tuple[str, str]]:
+    """The sections of the page that have something to show: the anchor and the title of each."""
+    groups = "Classes" if findings.routing is None else findings.routing.groups.capitalize()
+    titles = {"routing": groups}
+    return [(name, titles.get(name, title)) for name, key, title in _SECTIONS if context.get(key)]
+
+
+def check_same_network(findings: Findings) -> None:
     """Refuse results of networks with different numbers of layers; only signal flow may compare several networks."""
     greedy = None if findings.usage is None else findings.usage.greedy
     found = (findings.gates, findings.routing, findings.lesions, findings.pairs, greedy, findings.prune)

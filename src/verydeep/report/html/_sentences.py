@@ -14,6 +14,7 @@ from verydeep.analysis import (
     observations,
     samples_of,
     split_name,
+    the_split,
     tolerance_text,
 )
 from verydeep.training import Evaluation
@@ -72,32 +73,31 @@ def doubt(
     )
 
 
-def answer(usage: DepthUsage, data: str) -> str:
+def answer(usage: DepthUsage, data: str, noun: str = "highway layer") -> str:
     """Say how many layers the network needs.
 
     Args:
         usage: The depth usage.
-        data: The name of the data.
+        data: The name of the data; empty if the samples are named already.
+        noun: What a layer is called.
     """
     kept, total = len(usage.kept), len(usage.greedy.layers)
-    where, measure = split_name(usage.greedy.split), usage.greedy.measure
-    name = MEASURES.get(measure, measure)
+    where, measure = the_split(usage.greedy.split) or "this data", usage.greedy.measure
+    name, this = MEASURES.get(measure, measure), f"For {data}, this" if data else "This"
     if kept == total:
         return (
-            f"For {data}, this network needs all its {total} highway layers: closing the cheapest ones costs more than "
-            f"{tolerance_text(measure, usage.tolerance)} and than one standard error on the {where}."
+            f"{this} network needs all its {total} {noun}s: closing the cheapest ones costs more than "
+            f"{tolerance_text(measure, usage.tolerance)} and than one standard error on {where}."
         )
     change = float(usage.greedy.error[total - kept] - usage.greedy.error[0])
     nothing = "costs no accuracy" if measure == "accuracy" else f"does not lower {name}"
     cost = nothing if change <= 0 else f"costs {tolerance_text(measure, change)}"
-    layers = f"{total} highway layers" if total > 1 else "one highway layer"
+    layers = f"{total} {noun}s" if total > 1 else f"one {noun}"
+    idle = "idle layers" if noun.endswith("layer") else "idle blocks"
     if kept == 0:
-        return f"For {data}, this network needs none of its {layers}. Closing the idle layers {cost} on the {where}."
+        return f"{this} network needs none of its {layers}. Closing the {idle} {cost} on {where}."
     others = "the other one is" if total - kept == 1 else f"the other {total - kept} are"
-    return (
-        f"For {data}, this network needs {kept} of its {layers}: {others} idle. "
-        f"Closing the idle layers {cost} on the {where}."
-    )
+    return f"{this} network needs {kept} of its {layers}: {others} idle. Closing the {idle} {cost} on {where}."
 
 
 def how_counted(usage: DepthUsage) -> str:
@@ -192,8 +192,13 @@ def _guessing(routing: ClassRouting) -> str:
     return f"always predicting the most frequent {'answer' if routing.grouped_by == 'label' else routing.grouped_by}"
 
 
-def about_lesions(lesions: LesionStudy) -> list[Statement]:
-    """Describe what the paper's Figure 4 shows."""
+def about_lesions(lesions: LesionStudy, beside_paper: bool = True) -> list[Statement]:
+    """Describe what the paper's Figure 4 shows.
+
+    Args:
+        lesions: The lesions.
+        beside_paper: Whether to add what the paper observed in its highway networks.
+    """
     seen = observations(lesions=lesions)
     assert seen.most_important is not None
     assert seen.largest_rise is not None
@@ -215,13 +220,15 @@ def about_lesions(lesions: LesionStudy) -> list[Statement]:
             f"{seen.idle_alone:.0%} of the layers cost at most {_idle(lesions.measure)}, or one standard error, when "
             "closed alone.",
             "About 60% of the layers of the MNIST network contribute almost nothing; in the CIFAR-100 network closing "
-            "any of the first 40 or so hurts.",
+            "any of the first 40 or so hurts."
+            if beside_paper
+            else "",
         ),
     ]
 
 
 def _the_error(measure: str) -> str:
-    return "the error" if measure == "accuracy" else error_name(measure)
+    return f"the {error_name(measure)}" if "accuracy" in measure else error_name(measure)
 
 
 def _idle(measure: str) -> str:

@@ -46,6 +46,8 @@ def layer_table(findings: Findings) -> Table | None:
         columns["loss if closed"] = [f"{value:.4f}" for value in lesions.loss]
         columns["change of loss"] = [f"{value:+.4f}" for value in lesions.loss - lesions.baseline.loss]
         columns[f"{error_name(lesions.measure)} if closed"] = [score(lesions.measure, value) for value in lesions.error]
+        if lesions.perplexity is not None:
+            columns["perplexity if closed"] = [f"{value:.4g}" for value in lesions.perplexity]
         if lesions.standard_error is not None:
             columns["± standard error"] = [score(lesions.measure, value) for value in lesions.standard_error]
     if usage := findings.usage:
@@ -88,7 +90,7 @@ def prune_table(prune: PruneReport) -> Table:
     (before, after), (wide, narrow), (work, less) = prune.chosen, prune.parameters, prune.multiply_adds
     (slow, fast), name = prune.latency, MEASURES.get(prune.measure, prune.measure)
     rows = [
-        ["highway layers", f"{len(prune.layers)}", f"{len(prune.kept)}", f"−{len(prune.removed)}"],
+["layers that can be closed", f"{len(prune.layers)}", f"{len(prune.kept)}", f"−{len(prune.removed)}"],
         [f"{name}, {split_name(prune.split)} (layers were counted on it)", *_accuracies(before, after)],
         *([[f"{name}, test set", *_accuracies(*prune.test)]] if prune.test else []),
         *([[f"{name}, test set, after fine-tuning", "", prune.tuned.text, ""]] if prune.tuned else []),

@@ -1,0 +1,281 @@
+"""Closing and swapping blocks of residual and highway networks: `python benchmarks/resnet_against_highway.py`.
+
+Trains ResNet-20 and -56 (He et al. 2015) and convolutional highway networks of the same depth and layout on CIFAR-10,
+on one thread. Then it measures on test images the error with each block closed, with blocks closed one after the other
+(the cheapest first, selected on training images), and with random sets of blocks closed or swapped, as Veit et al.
+(2016) do. The first block of every stage stays where it is and open, because it changes the shape.
+
+Killed at any time, it continues where it was. Two processes can share the work, one network each: `--networks
+resnet-56` and `--networks highway-56`. Every call writes the results of all networks that are measured so far.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from _result import write_result
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from verydeep.analysis import (
+    GreedyLesion,
+    LesionStudy,
+    Progress,
+    RandomChanges,
+    find_blocks,
+    greedy_lesions,
+    lesion_study,
+    load_result,
+    random_lesions,
+    reorder_study,
+    save_result,
+    some_samples,
+)
+from verydeep.cli._status import status
+from verydeep.cli.views._bar import progress_bar
+from verydeep.cpu import cpu_settings
+from verydeep.data import DataConfig
+from verydeep.errors import UserError
+from verydeep.report.figures._theme import themed_figure
+from verydeep.training import Interrupted, Run, ScheduleConfig, TrainConfig, load_own, make_progress, read_config, train
+
+ROOT = Path(__file__).parents[1]
+NETWORKS = ("resnet-20", "highway-20", "resnet-56", "highway-56")
+GATE_BIAS = {20: -2.0, 56: -4.0}  # as the paper's convolutional networks: the deeper, the more negative
+COUNTS = 8  # points of the curves of random changes
+T = TypeVar("T")
+
+
+def read_options() -> argparse.Namespace:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument(
+        "--networks", nargs="+", default=list(NETWORKS), help="resnet-N or highway-N, N = 20, 26, 32, ..."
+    )
+    options.add_argument("--data", default="cifar10")
+    options.add_argument("--epochs", type=int, default=15)
+    options.add_argument("--samples", type=int, default=1000, help="test images to measure on")
+    options.add_argument("--choosing", type=int, default=500, help="training images that select the order of closing")
+    options.add_argument("--draws", type=int, default=5, help="random sets per number of blocks")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--folder", type=Path, default=ROOT / "runs" / "resnet-against-highway")
+    options.add_argument("--out", type=Path, default=ROOT / "results" / "resnet_against_highway.json")
+    options.add_argument("--picture", type=Path, default=ROOT / "results" / "resnet_against_highway.png")
+    return options.parse_args()
+
+
+def configure(name: str, options: argparse.Namespace) -> TrainConfig:
+    """The settings of resnet-110.toml and highway-110.toml, with fewer blocks and a schedule for few epochs."""
+    found = re.fullmatch(r"(resnet|highway)-(\d+)", name)
+    depth = int(found[2]) if found else 0
+    if found is None or depth < 20 or (depth - 2) % 6:
+        raise UserError(f"--networks {name}: give resnet-N or highway-N with N = 20, 26, 32, ...")
+    base = read_config(f"{found[1]}-110")
+    bias = GATE_BIAS.get(depth, -2.0) if found[1] == "highway" else None
+    data = base.data if options.data == "cifar10" else DataConfig(options.data)
+    return replace(
+        base,
+        data=data,
+        model=replace(base.model, blocks=(depth - 2) // 6, gate_bias=bias),
+        schedule=ScheduleConfig("one-cycle", warmup=0.15),
+        epochs=options.epochs,
+        seed=options.seed,
+        evaluate_test="end",
+        threads=1,
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a network."""
+
+    lesions: LesionStudy
+    greedy: GreedyLesion
+    closed: RandomChanges
+    swapped: RandomChanges
+
+    @property
+    def keeping_shape(self) -> list[int]:
+        """The layers that were closed one after the other, in forward order."""
+        return sorted(self.greedy.order)
+
+
+def settings_name(options: argparse.Namespace) -> str:
+    """The folder for results that are measured with these options."""
+    return f"measured-{options.samples}-{options.choosing}-{options.draws}-{options.seed}"
+
+
+def measure(run: Run, options: argparse.Namespace) -> Measured:
+    """Measure a network; parts that are on disk already are read."""
+    folder = run.path / settings_name(options)
+    kinds: dict[str, Any] = {
+        "lesions": LesionStudy,
+        "greedy": GreedyLesion,
+        "closed": RandomChanges,
+        "swapped": RandomChanges,
+    }
+    if all((folder / f"{name}.npz").exists() for name in kinds):
+        return Measured(**{name: load_result(folder / f"{name}.npz", kind) for name, kind in kinds.items()})
+    with status(f"reading {run.config.data.source}"):
+        dataset = load_own(run)
+    assert dataset.test is not None
+
+    def part(name: str, kind: type[T], compute: Callable[[Progress | None], T]) -> T:
+        file = folder / f"{name}.npz"
+        if not file.exists():
+            with progress_bar(f"{run.path.name}: {name}") as progress:
+                save_result(compute(progress), file)
+        return load_result(file, kind)
+
+    model, test = run.model, some_samples(dataset.test, options.samples, options.seed)
+    train_images = some_samples(dataset.train, options.choosing, options.seed)
+    blocks = find_blocks(model, dataset.test.x[:2])
+    # The first block of every stage changes the shape, except in the first stage of the ResNets.
+    per_stage = len(model.blocks) // 3  # type: ignore[arg-type]
+    changing = {f"blocks.{stage * per_stage}" for stage in range(3)}
+    keeping = [number for number, block in enumerate(blocks) if block.name not in changing]
+    most = len(keeping)
+    counts = sorted({int(count) for count in np.linspace(1, most - 1, COUNTS)})
+    stages = [sum(int(blocks[n].name.split(".")[1]) // per_stage == stage for n in keeping) for stage in range(3)]
+    pairs = 2 * sum(size // 2 for size in stages)
+    swaps = sorted({2 * int(count) for count in np.linspace(0, pairs // 2, COUNTS + 1)})
+    common: dict[str, Any] = {"draws": options.draws, "seed": options.seed, "split": "test", "layers": keeping}
+    return Measured(
+        part("lesions", LesionStudy, lambda bar: lesion_study(model, test, "test", bar)),
+        part(
+            "greedy",
+            GreedyLesion,
+            lambda bar: greedy_lesions(model, test, "test", train=train_images, layers=keeping, progress=bar),
+        ),
+        part("closed", RandomChanges, lambda bar: random_lesions(model, test, counts, progress=bar, **common)),
+        part("swapped", RandomChanges, lambda bar: reorder_study(model, test, swaps, progress=bar, **common)),
+    )
+
+
+def numbers(run: Run, found: Measured) -> dict[str, Any]:
+    """The results of a network as plain values."""
+    metrics, lesions, greedy = run.metrics, found.lesions, found.greedy
+    assert lesions.standard_error is not None
+    assert greedy.standard_error is not None
+
+    def random(changes: RandomChanges) -> dict[str, Any]:
+        return {
+            "blocks": changes.counts.tolist(),
+            "error": changes.error.tolist(),
+            "mean_error": changes.error.mean(1).tolist(),
+            "mean_loss": changes.loss.mean(1).tolist(),
+        }
+
+    return {
+        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "epochs": len(metrics),
+        "training_seconds": round(sum(line.seconds for line in metrics), 1),
+        "gate_bias": run.config.model.gate_bias,
+        "test_error": lesions.baseline.error,
+        "blocks_closed_one_by_one": [
+            {
+                "name": lesions.layers[layer],
+                "error": float(lesions.error[layer]),
+                "loss": float(lesions.loss[layer]),
+                "standard_error_of_rise": float(lesions.standard_error[layer]),
+            }
+            for layer in range(len(lesions.layers))
+        ],
+        "closed_cheapest_first": {
+            "order": [greedy.layers[layer] for layer in greedy.order],
+            "error": greedy.error.tolist(),
+            "standard_error_of_rise": greedy.standard_error.tolist(),
+        },
+        "closed_at_random": random(found.closed),
+        "swapped_at_random": random(found.swapped),
+    }
+
+
+def draw(found: dict[str, Measured], path: Path) -> None:
+    """Four panels: each block closed, the cheapest closed first, random sets closed, random pairs swapped."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with themed_figure(path, 11.0, 8.0, "light") as (figure, palette):
+        panels = figure.subplots(2, 2)
+        for number, (name, each) in enumerate(found.items()):
+            look: dict[str, Any] = {
+                "color": palette.colours[number % len(palette.colours)],
+                "linestyle": "-" if name.startswith("resnet") else "--",
+                "marker": "o" if name.startswith("resnet") else "s",
+                "markersize": 3.5,
+                "label": name.replace("resnet", "ResNet"),
+            }
+            kept = each.keeping_shape
+            places = [int(each.lesions.layers[layer].split(".")[1]) + 1 for layer in kept]
+            share = np.array(places) / max(places)
+            panels[0, 0].plot(share, each.lesions.error[kept], **look)
+            greedy = np.arange(len(each.greedy.error)) / len(kept)
+            panels[0, 1].plot(greedy, each.greedy.error, **look)
+            for panel, changes in ((panels[1, 0], each.closed), (panels[1, 1], each.swapped)):
+                counts, error = changes.counts, changes.error
+                if counts[0]:  # nothing closed
+                    whole = np.full((1, error.shape[1]), changes.baseline.error)
+                    counts, error = np.concatenate([[0], counts]), np.concatenate([whole, error])
+                x = counts / len(kept)
+                panel.fill_between(x, error.min(1), error.max(1), color=look["color"], alpha=0.15, linewidth=0)
+                panel.plot(x, error.mean(1), **look)
+        titles = (
+            ("one block closed", "place of the block, from input to output"),
+            ("blocks closed, the cheapest first", "fraction of the blocks closed"),
+            ("random blocks closed", "fraction of the blocks closed"),
+            ("random pairs swapped", "fraction of the blocks in another place"),
+        )
+        for panel, (title, label) in zip(panels.flat, titles, strict=True):
+            _finish(panel, title, label)
+        panels[0, 0].legend(frameon=False)
+
+
+def _finish(axes: Axes, title: str, label: str) -> None:
+    axes.set(title=title, xlabel=label, ylabel="test error", ylim=(0, None), xlim=(0, 1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+@cpu_settings(threads=1)
+def main() -> None:
+    options = read_options()
+    configs = {name: configure(name, options) for name in options.networks}
+    for name, config in configs.items():
+        run = train(config, options.folder / name, resume=True, progress=make_progress(quiet=False))
+        measure(run, options)
+    done: dict[str, tuple[Run, Measured]] = {}
+    for name in dict.fromkeys([*NETWORKS, *options.networks]):
+        folder = options.folder / name
+        if (folder / settings_name(options) / "swapped.npz").exists():  # the last part
+            run = Run.load(folder)
+            done[name] = run, measure(run, options)
+    networks = {name: numbers(*each) for name, each in done.items()}
+    result = {
+        "what": "test error of residual and highway networks with blocks closed or swapped",
+        "data": options.data,
+        "test_images": next(iter(done.values()))[1].lesions.samples,
+        "draws": options.draws,
+        "seed": options.seed,
+        "networks": networks,
+    }
+    write_result(options.out, result)
+    draw({name: each for name, (_, each) in done.items()}, options.picture)
+    print(json.dumps({name: each["test_error"] for name, each in networks.items()}, indent=1))
+    print(f"{options.out} and {options.picture} are written")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Interrupted as error:
+        print(f"resnet_against_highway: {error}; the same command continues", file=sys.stderr)
+        sys.exit(130)
+    except UserError as error:
+        print(f"resnet_against_highway: {error}", file=sys.stderr)
+        sys.exit(2)
