@@ -23,7 +23,7 @@ from verydeep.kernels.dense._stack_op import (
 from verydeep.kernels.dropout._dropout_op import dropout
 from verydeep.kernels.gate._gate_op import highway_gate
 from verydeep.kernels.pool._max_pool_op import PlannedPool, Windows, max_pool
-from verydeep.kernels.runtime._chain import Planned, PlannedChain, empty_images
+from verydeep.kernels.runtime._chain import PlannedChain, PlannedLayer, empty_images
 from verydeep.kernels.runtime._eligibility import (
     Activations,
     Backend,
@@ -48,9 +48,9 @@ __all__ = [
     "Activations",
     "Backend",
     "ConvOptions",
-    "Planned",
     "PlannedChain",
     "PlannedConv",
+    "PlannedLayer",
     "PlannedPool",
     "Windows",
     "backward_mlp",

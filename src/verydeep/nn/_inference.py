@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from verydeep import kernels
-from verydeep.kernels import Backend, ConvOptions, Planned, PlannedChain, PlannedConv, PlannedPool
+from verydeep.kernels import Backend, ConvOptions, PlannedChain, PlannedConv, PlannedLayer, PlannedPool
 from verydeep.nn._activations import activation_name
 from verydeep.nn._conv_layer import activation_kind
 from verydeep.nn._highway_conv import HighwayConv2d
@@ -46,7 +46,7 @@ class _Plan:
         self.modules = [*layers, *self.maps]
         self.highways = [(layer, _state(layer)) for layer in layers if isinstance(layer, HighwayConv2d)]
         self.steps: list[Callable[[Tensor], Tensor]] = []
-        chain: list[Planned] = []
+        chain: list[PlannedLayer] = []
         start = x  # the memory of the input of the chain
         for layer in [*described, None]:
             if isinstance(layer, nn.Dropout):  # does nothing in evaluation mode
@@ -119,7 +119,7 @@ def run_inference(owner: nn.Module, layers: list[nn.Module], x: Tensor, backend:
         plan.lock.release()
 
 
-def _planned(layer: nn.Module | _Conv, x: Tensor) -> Planned | None:
+def _planned(layer: nn.Module | _Conv, x: Tensor) -> PlannedLayer | None:
     """A layer as kernel calls that read x; None if it has none."""
     if isinstance(layer, _Conv):
         return PlannedConv(x, _present(layer.maps, "weight"), _present(layer.maps, "bias"), layer.options)

@@ -1,1 +1,4 @@
-"""Kernels for max pooling: `_max_pool_loops` has the loops, `_max_pool_op` what torch calls."""
+"""Kernels for max pooling of images whose channels come last.
+
+`_max_pool_loops` has the loops, forwards and backwards, and `_max_pool_op` what torch calls.
+"""

@@ -12,7 +12,7 @@ from verydeep.kernels.runtime._table import Job, Table, make_table
 from verydeep.kernels.runtime._threads import run_together
 
 
-class Planned(Protocol):
+class PlannedLayer(Protocol):
     """A prepared layer.
 
     Attributes:
@@ -38,7 +38,7 @@ class PlannedChain:
         layers: The layers, at least one.
     """
 
-    def __init__(self, x: Tensor, layers: Sequence[Planned]) -> None:
+    def __init__(self, x: Tensor, layers: Sequence[PlannedLayer]) -> None:
         self._x, self._layers = x, list(layers)
         self._size = max(layer.scratch_size for layer in layers)
         self._address = 0  # of scratch memory in what follows
