@@ -7,6 +7,7 @@ of the page per click, for answer, score and drawing together, depends less on w
 results/benchmarks/explore-page.json.
 """
 
+import argparse
 import shutil
 import statistics
 import sys
@@ -95,6 +96,11 @@ def measure(page: Page, session: CDPSession, path: Path, layers: int) -> dict[st
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NETWORKS)}; by default, all")
+    names = parser.parse_args().names or list(NETWORKS)
+    if unknown := set(names) - set(NETWORKS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(NETWORKS)}")
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.exit("explore_page: chromium or Chrome must be installed")
@@ -105,7 +111,7 @@ def main() -> None:
         session = chromium.new_browser_cdp_session()
         page = chromium.new_page(viewport={"width": 1280, "height": 900})
         page.emulate_media(reduced_motion="reduce")
-        for name in sys.argv[1:] or NETWORKS:
+        for name in names:
             run = NETWORKS[name](Path(folder))
             path, began = Path(folder) / "page.html", time.perf_counter()
             samples = write_explore(run, path)
