@@ -7,7 +7,7 @@ BIN := .venv/bin
 
 help:
 	@echo "make demo       install, then find out how deep a network must be for MNIST (three minutes)"
-	@echo "make test       install with the test tools, then run every test (15 to 25 minutes)"
+	@echo "make test       install with the test tools, then run every test (15 to 28 minutes)"
 	@echo "make test-fast  the same, without the slow tests (two to six minutes)"
 	@echo "make lint       run ruff, ruff format and mypy --strict"
 	@echo "make bench      measure our speed against PyTorch and JAX (an hour; can be interrupted and continued)"
