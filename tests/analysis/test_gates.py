@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from verydeep.analysis import class_routing, gate_statistics, signal_flow
-from verydeep.analysis._activity import Moments, Recorder
-from verydeep.analysis._blocks import InstrumentedModel
+from verydeep.analysis.activity._activity import Moments, Recorder
+from verydeep.analysis.blocks._blocks import InstrumentedModel
 from verydeep.data import Split
 from verydeep.errors import UserError
 from verydeep.models import MLP, MLPConfig, create_model

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.analysis import depth_usage, evaluate_model, greedy_lesions, lesion_study, pair_lesions, signal_flow
-from verydeep.analysis._blocks import ForwardMode, InstrumentedModel
 from verydeep.analysis._data import ModelAndData
-from verydeep.analysis._lesions import LesionRunner
-from verydeep.analysis._replay import can_replay
+from verydeep.analysis.blocks._blocks import ForwardMode, InstrumentedModel
+from verydeep.analysis.lesions._lesions import LesionRunner
+from verydeep.analysis.lesions._replay import can_replay
 from verydeep.data import Split
 from verydeep.errors import UserError
 from verydeep.models import create_model

@@ -20,7 +20,7 @@ from verydeep.analysis import (
     prune_report,
     removable,
 )
-from verydeep.analysis._blocks import ForwardMode, InstrumentedModel
+from verydeep.analysis.blocks._blocks import ForwardMode, InstrumentedModel
 from verydeep.errors import UserError
 from verydeep.models import MLP, ConvNet, MLPConfig, Network, from_pretrained, save_pretrained
 from verydeep.nn import HighwayLayer, HighwayLinear, HighwayStack

@@ -98,7 +98,7 @@ def test_reuse_gives_the_same_bits_as_full_passes(monkeypatch: pytest.MonkeyPatc
     model, batches = family.model(), family.batches()
     blocks = find_blocks(model, family.example(), level="sublayer")
     reused = lesion_study(model, batches, objective=LANGUAGE, blocks=blocks)
-    monkeypatch.setattr("verydeep.analysis._lesions.can_replay", lambda *_: False)
+    monkeypatch.setattr("verydeep.analysis.lesions._lesions.can_replay", lambda *_: False)
     full = lesion_study(model, batches, objective=LANGUAGE, blocks=blocks)
     assert np.array_equal(reused.loss, full.loss)
     assert len(reused.layers) == 8

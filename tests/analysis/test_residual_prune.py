@@ -9,7 +9,7 @@ from tests.analysis._families import FAMILIES, Family, gpt2
 from torch import Tensor, nn
 
 from verydeep.analysis import Block, depth_usage, evaluate_model, find_blocks, greedy_lesions, prune, prune_report
-from verydeep.analysis._blocks import ForwardMode, InstrumentedModel
+from verydeep.analysis.blocks._blocks import ForwardMode, InstrumentedModel
 from verydeep.errors import UserError
 from verydeep.models import create_model
 from verydeep.objectives import call_model

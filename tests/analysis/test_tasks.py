@@ -26,7 +26,7 @@ from verydeep.analysis import (
     save_result,
     signal_flow,
 )
-from verydeep.analysis._routing_groups import _range_names
+from verydeep.analysis.activity._routing_groups import _range_names
 from verydeep.data import Split, Task
 from verydeep.errors import UserError
 from verydeep.models import Network, create_model

@@ -18,7 +18,7 @@ from verydeep.analysis import (
     load_result,
     save_result,
 )
-from verydeep.analysis._paired import bootstrap_means
+from verydeep.analysis.lesions._paired import bootstrap_means
 from verydeep.data import Split, Task
 from verydeep.models import create_model
 

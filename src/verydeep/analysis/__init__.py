@@ -13,14 +13,6 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
-    from verydeep.analysis._activity_results import (
-        NOISE as NOISE,
-        ClassRouting,
-        GateStatistics,
-        SignalFlow,
-        is_significant as is_significant,
-    )
-    from verydeep.analysis._block import Block
     from verydeep.analysis._data import (
         Data as Data,
         Progress as Progress,
@@ -29,37 +21,45 @@ if TYPE_CHECKING:
     )
     from verydeep.analysis._display import samples_of as samples_of, split_name as split_name, the_split as the_split
     from verydeep.analysis._evaluate import evaluate_model
-    from verydeep.analysis._find_blocks import Blocks as Blocks, closable_blocks as closable_blocks, find_blocks
-    from verydeep.analysis._gates import gate_statistics
-    from verydeep.analysis._lesion_results import (
+    from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
+    from verydeep.analysis.activity._activity_results import (
+        NOISE as NOISE,
+        ClassRouting,
+        GateStatistics,
+        SignalFlow,
+        is_significant as is_significant,
+    )
+    from verydeep.analysis.activity._gates import gate_statistics
+    from verydeep.analysis.activity._observations import (
+        IDLE as IDLE,
+        Observations as Observations,
+        idle_alone as idle_alone,
+        observations as observations,
+    )
+    from verydeep.analysis.activity._routing import class_routing
+    from verydeep.analysis.activity._signal_flow import signal_flow
+    from verydeep.analysis.blocks._block import Block
+    from verydeep.analysis.blocks._find_blocks import Blocks as Blocks, closable_blocks as closable_blocks, find_blocks
+    from verydeep.analysis.blocks._refused_blocks import (
+        FoundBlocks,
+        NoBlocksError as NoBlocksError,
+        RefusedBlock,
+        refusal_lines as refusal_lines,
+    )
+    from verydeep.analysis.lesions._lesion_results import (
         LesionStudy,
         PairLesion,
         PruneReport,
         Score,
         tolerance_text as tolerance_text,
     )
-    from verydeep.analysis._lesions import lesion_study, pair_lesions
-    from verydeep.analysis._observations import (
-        IDLE as IDLE,
-        Observations as Observations,
-        idle_alone as idle_alone,
-        observations as observations,
-    )
-    from verydeep.analysis._paired import most_closed as most_closed
-    from verydeep.analysis._prune import highway_layers, prune, prune_report, removable
-    from verydeep.analysis._random_changes import random_lesions, reorder_study
-    from verydeep.analysis._random_results import RandomChanges
-    from verydeep.analysis._refused_blocks import (
-        FoundBlocks,
-        NoBlocksError as NoBlocksError,
-        RefusedBlock,
-        refusal_lines as refusal_lines,
-    )
-    from verydeep.analysis._routing import class_routing
-    from verydeep.analysis._saving import Findings, load_findings, load_result, save_findings, save_result
-    from verydeep.analysis._signal_flow import signal_flow
-    from verydeep.analysis._usage import depth_usage, greedy_lesions
-    from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
+    from verydeep.analysis.lesions._lesions import lesion_study, pair_lesions
+    from verydeep.analysis.lesions._paired import most_closed as most_closed
+    from verydeep.analysis.lesions._random_changes import random_lesions, reorder_study
+    from verydeep.analysis.lesions._random_results import RandomChanges
+    from verydeep.analysis.lesions._usage import depth_usage, greedy_lesions
+    from verydeep.analysis.lesions._usage_results import DepthUsage, GreedyLesion
+    from verydeep.analysis.removal._prune import highway_layers, prune, prune_report, removable
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._block import Block
-from verydeep.analysis._blocks import InstrumentedModel
-from verydeep.analysis._find_blocks import Blocks, resolve_blocks
-from verydeep.analysis._replay import batch_size
+from verydeep.analysis.blocks._block import Block
+from verydeep.analysis.blocks._blocks import InstrumentedModel
+from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
+from verydeep.analysis.lesions._replay import batch_size
 from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import Network

@@ -5,7 +5,6 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._blocks import Closed, ForwardMode, shadow_copy
 from verydeep.analysis._data import (
     NO_SAMPLES,
     Data,
@@ -16,7 +15,8 @@ from verydeep.analysis._data import (
     half_type,
     iterate,
 )
-from verydeep.analysis._lesion_results import Score
+from verydeep.analysis.blocks._blocks import Closed, ForwardMode, shadow_copy
+from verydeep.analysis.lesions._lesion_results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.objectives import (

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis._activity_results import ClassRouting, GateStatistics, SignalFlow
 from verydeep.analysis._display import Described, Displayed, draw, picture_of
-from verydeep.analysis._lesion_results import LesionStudy, PairLesion, PruneReport
-from verydeep.analysis._observations import Observations, observations
-from verydeep.analysis._random_results import RandomChanges
-from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
+from verydeep.analysis.activity._activity_results import ClassRouting, GateStatistics, SignalFlow
+from verydeep.analysis.activity._observations import Observations, observations
+from verydeep.analysis.lesions._lesion_results import LesionStudy, PairLesion, PruneReport
+from verydeep.analysis.lesions._random_results import RandomChanges
+from verydeep.analysis.lesions._usage_results import DepthUsage, GreedyLesion
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.notebook import html_card

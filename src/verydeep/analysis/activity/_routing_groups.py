@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from verydeep.analysis._activity_results import Array
 from verydeep.analysis._data import ModelAndData
+from verydeep.analysis.activity._activity_results import Array
 from verydeep.data import Split, Task
 from verydeep.errors import UserError
 from verydeep.objectives import MultiLabel

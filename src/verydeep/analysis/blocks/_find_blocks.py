@@ -14,11 +14,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._block import Block, CarriedLeaf, SideLeaf
-from verydeep.analysis._blocks import highway_modules, layer_names, run_example, shadow_copy
-from verydeep.analysis._module_calls import ModuleCall, record_calls
-from verydeep.analysis._refused_blocks import FoundBlocks, NoBlocksError, RefusalReason, RefusedBlock
-from verydeep.analysis._trees import Path, leaves, map_leaves, path_text
+from verydeep.analysis.blocks._block import Block, CarriedLeaf, SideLeaf
+from verydeep.analysis.blocks._blocks import highway_modules, layer_names, run_example, shadow_copy
+from verydeep.analysis.blocks._module_calls import ModuleCall, record_calls
+from verydeep.analysis.blocks._refused_blocks import FoundBlocks, NoBlocksError, RefusalReason, RefusedBlock
+from verydeep.analysis.blocks._trees import Path, leaves, map_leaves, path_text
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import ResidualNet

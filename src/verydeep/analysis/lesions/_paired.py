@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from verydeep.analysis._activity_results import Array
+from verydeep.analysis.activity._activity_results import Array
 from verydeep.objectives import draw_samples
 
 _DRAWS, _FEWEST = 1000, 200

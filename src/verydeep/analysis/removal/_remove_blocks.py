@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from verydeep.analysis._block import Block
+from verydeep.analysis.blocks._block import Block
 from verydeep.errors import UserError
 
 Module = TypeVar("Module", bound=nn.Module)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._block import InputLeaf, SideLeaf
-from verydeep.analysis._identity_paths import IdentityPath, IdentityPaths
-from verydeep.analysis._trees import Path, leaves, map_leaves
+from verydeep.analysis.blocks._block import InputLeaf, SideLeaf
+from verydeep.analysis.blocks._identity_paths import IdentityPath, IdentityPaths
+from verydeep.analysis.blocks._trees import Path, leaves, map_leaves
 from verydeep.objectives import Inputs, call_model
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from verydeep.analysis._activity_results import Array
-from verydeep.analysis._blocks import ForwardMode, LayerGroup
+from verydeep.analysis.activity._activity_results import Array
+from verydeep.analysis.blocks._blocks import ForwardMode, LayerGroup
 from verydeep.errors import UserError
 from verydeep.nn import Highway, HighwayLayer
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis._activity_results import Array
 from verydeep.analysis._display import Displayed, samples_of
-from verydeep.analysis._lesion_results import Score, named_error
+from verydeep.analysis.activity._activity_results import Array
+from verydeep.analysis.lesions._lesion_results import Score, named_error
 from verydeep.words import plural, score
 
 

@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from verydeep.analysis._blocks import BlockGroup, ForwardMode, Group, InstrumentedModel, LayerGroup
 from verydeep.analysis._data import Data, ModelAndData, Progress
-from verydeep.analysis._find_blocks import Blocks
-from verydeep.analysis._lesion_results import Score
-from verydeep.analysis._random_results import RandomChanges
+from verydeep.analysis.blocks._blocks import BlockGroup, ForwardMode, Group, InstrumentedModel, LayerGroup
+from verydeep.analysis.blocks._find_blocks import Blocks
+from verydeep.analysis.lesions._lesion_results import Score
+from verydeep.analysis.lesions._random_results import RandomChanges
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.nn import HighwayLayer

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from verydeep.analysis._activity_results import OPEN, SHUT, Array, GateStatistics, PerLayer
-from verydeep.analysis._lesion_results import LesionStudy
-from verydeep.analysis._usage_results import DepthUsage
+from verydeep.analysis.activity._activity_results import OPEN, SHUT, Array, GateStatistics, PerLayer
+from verydeep.analysis.lesions._lesion_results import LesionStudy
+from verydeep.analysis.lesions._usage_results import DepthUsage
 
 IDLE = 0.001  # a layer is idle if closing it costs at most this much accuracy
 _STRIPES = 0.9  # block outputs look like stripes after the layers that make this fraction of all change

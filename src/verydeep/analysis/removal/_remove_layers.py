@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._blocks import HighwayModule, highway_modules
+from verydeep.analysis.blocks._blocks import HighwayModule, highway_modules
 from verydeep.errors import UserError
 from verydeep.models import MLP, ConvNet, Highways, Network, ResidualNet, build
 from verydeep.nn import Highway, HighwayConv1d, HighwayConv2d, HighwayConv3d, HighwayLayer, HighwayLinear, HighwayStack

@@ -8,10 +8,10 @@ from torch import nn
 
 from verydeep.analysis._data import Data, ModelAndData, Progress, subrange
 from verydeep.analysis._evaluate import evaluate_closed
-from verydeep.analysis._find_blocks import Blocks
-from verydeep.analysis._lesions import LesionRunner
-from verydeep.analysis._paired import bootstrap_means, standard_errors
-from verydeep.analysis._usage_results import DepthUsage, GreedyLesion
+from verydeep.analysis.blocks._find_blocks import Blocks
+from verydeep.analysis.lesions._lesions import LesionRunner
+from verydeep.analysis.lesions._paired import bootstrap_means, standard_errors
+from verydeep.analysis.lesions._usage_results import DepthUsage, GreedyLesion
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.objectives import Objective

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._block import Block
-from verydeep.analysis._trees import leaves
+from verydeep.analysis.blocks._block import Block
+from verydeep.analysis.blocks._trees import leaves
 from verydeep.errors import UserError
 from verydeep.nn import HighwayLayer, HighwayStack, LSTMHighway, RecurrentHighway
 from verydeep.objectives import Classification, Inputs, Objective, batch_length, call_model, map_tensors

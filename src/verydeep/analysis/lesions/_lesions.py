@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._blocks import Closed, ForwardMode
 from verydeep.analysis._data import Data, ModelAndData, Progress, subrange
-from verydeep.analysis._find_blocks import Blocks
-from verydeep.analysis._lesion_results import LesionStudy, PairLesion, Score
-from verydeep.analysis._paired import PairedSums
-from verydeep.analysis._replay import CachingMode, ReplayMode, can_replay
+from verydeep.analysis.blocks._blocks import Closed, ForwardMode
+from verydeep.analysis.blocks._find_blocks import Blocks
+from verydeep.analysis.lesions._lesion_results import LesionStudy, PairLesion, Score
+from verydeep.analysis.lesions._paired import PairedSums
+from verydeep.analysis.lesions._replay import CachingMode, ReplayMode, can_replay
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.objectives import Inputs, Objective, Totals

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verydeep.analysis._blocks import BlockGroup, Closed, ForwardMode, Group, InstrumentedModel, LayerGroup
-from verydeep.analysis._trees import map_leaves
+from verydeep.analysis.blocks._blocks import BlockGroup, Closed, ForwardMode, Group, InstrumentedModel, LayerGroup
+from verydeep.analysis.blocks._trees import map_leaves
 from verydeep.nn import HighwayStack
 from verydeep.objectives import Inputs, batch_length
 

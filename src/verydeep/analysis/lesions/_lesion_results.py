@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verydeep.analysis._activity_results import Array
 from verydeep.analysis._display import FROM_0, Displayed, list_layers, samples_of, split_name
+from verydeep.analysis.activity._activity_results import Array
 from verydeep.words import MEASURES, error_name, named_score, plural, score
 
 _MOST_IMPORTANT = 5  # layers in a table

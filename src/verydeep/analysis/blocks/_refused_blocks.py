@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from verydeep.analysis._block import Block
+from verydeep.analysis.blocks._block import Block
 from verydeep.errors import UserError
 from verydeep.words import plural
 

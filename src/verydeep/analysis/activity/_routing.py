@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from verydeep.analysis._activity import Moments, Recorder, to_array
-from verydeep.analysis._activity_results import Array, ClassRouting, PerLayer
 from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched, find_objective
-from verydeep.analysis._routing_groups import Groups, find_groups
+from verydeep.analysis.activity._activity import Moments, Recorder, to_array
+from verydeep.analysis.activity._activity_results import Array, ClassRouting, PerLayer
+from verydeep.analysis.activity._routing_groups import Groups, find_groups
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError

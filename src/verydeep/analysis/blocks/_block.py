@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from verydeep.analysis._trees import Path, leaves, map_leaves, pick
+from verydeep.analysis.blocks._trees import Path, leaves, map_leaves, pick
 
 BlockKind = Literal["highway", "residual", "branch", "named"]
 

@@ -7,10 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._activity import to_array
-from verydeep.analysis._activity_results import SignalFlow
-from verydeep.analysis._block import Block
-from verydeep.analysis._blocks import HighwayModule, highway_modules, shadow_copy
 from verydeep.analysis._data import (
     Data,
     Progress,
@@ -21,8 +17,12 @@ from verydeep.analysis._data import (
     half_type,
     iterate,
 )
-from verydeep.analysis._find_blocks import Blocks, resolve_blocks
-from verydeep.analysis._trees import pick
+from verydeep.analysis.activity._activity import to_array
+from verydeep.analysis.activity._activity_results import SignalFlow
+from verydeep.analysis.blocks._block import Block
+from verydeep.analysis.blocks._blocks import HighwayModule, highway_modules, shadow_copy
+from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
+from verydeep.analysis.blocks._trees import pick
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.nn import HighwayStack, PlainStack

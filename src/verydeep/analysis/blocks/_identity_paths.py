@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from verydeep.analysis._trees import leaves
+from verydeep.analysis.blocks._trees import leaves
 
 _aten = torch.ops.aten
 _ADDITIONS = (_aten.add, _aten.add_)

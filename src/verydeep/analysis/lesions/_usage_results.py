@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from verydeep.analysis._activity_results import Array
 from verydeep.analysis._display import FROM_0, Displayed, list_layers, samples_of
-from verydeep.analysis._lesion_results import NUMBERING, named_error, tolerance_text
-from verydeep.analysis._paired import most_closed
+from verydeep.analysis.activity._activity_results import Array
+from verydeep.analysis.lesions._lesion_results import NUMBERING, named_error, tolerance_text
+from verydeep.analysis.lesions._paired import most_closed
 from verydeep.words import MEASURES, error_name, plural, score
 
 _ENDS = (2.5, 97.5)  # percentiles of a 95 % interval

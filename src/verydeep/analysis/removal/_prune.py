@@ -9,13 +9,14 @@ from typing import TypeVar, cast
 import torch
 from torch import nn
 
-from verydeep.analysis._block import Block
-from verydeep.analysis._blocks import shadow_copy
 from verydeep.analysis._data import Data, as_batched, device_of, find_objective, first_samples, half_type
 from verydeep.analysis._evaluate import evaluate_model
-from verydeep.analysis._lesion_results import PruneReport, Score
-from verydeep.analysis._remove_blocks import is_pretrained, with_stubs, without_layers
-from verydeep.analysis._remove_layers import (
+from verydeep.analysis.blocks._block import Block
+from verydeep.analysis.blocks._blocks import shadow_copy
+from verydeep.analysis.lesions._lesion_results import PruneReport, Score
+from verydeep.analysis.lesions._usage_results import DepthUsage
+from verydeep.analysis.removal._remove_blocks import is_pretrained, with_stubs, without_layers
+from verydeep.analysis.removal._remove_layers import (
     LayerLocation,
     layer_locations,
     remove_from_module,
@@ -23,7 +24,6 @@ from verydeep.analysis._remove_layers import (
     smaller_mlp,
     smaller_residual,
 )
-from verydeep.analysis._usage_results import DepthUsage
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import MLP, ConvNet, Network, ResidualNet, multiply_adds

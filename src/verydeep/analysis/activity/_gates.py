@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis._activity import LayerActivity, Moments, Recorder, to_array
-from verydeep.analysis._activity_results import OPEN, SHUT, Array, GateStatistics, PerLayer
-from verydeep.analysis._blocks import LayerGroup
 from verydeep.analysis._data import Data, ModelAndData, Progress, as_batched
+from verydeep.analysis.activity._activity import LayerActivity, Moments, Recorder, to_array
+from verydeep.analysis.activity._activity_results import OPEN, SHUT, Array, GateStatistics, PerLayer
+from verydeep.analysis.blocks._blocks import LayerGroup
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError
