@@ -125,20 +125,21 @@ class ResidualNet(Network):
 
     def trace(self, x: Tensor, closed: Collection[int] = ()) -> tuple[Trace, ...]:
         closed = self._check(x, closed)
-        return trace_layers([self.stem, *self.blocks], x, closed)
+        return trace_layers([self.stem, *self.blocks], _channels_last(x), closed)
 
     def hidden_layers(self) -> list[str]:
         return ["stem", *(f"block{number}" for number in range(1, len(self.blocks) + 1))]
 
     def forward_hidden(self, x: Tensor, layers: Collection[str]) -> tuple[Tensor, dict[str, Tensor]]:
         self._check(x, ())
-        x, values = run_to_layers([self.stem, *self.blocks], self.hidden_layers(), x, layers, self.recompute)
+        steps = [self.stem, *self.blocks]
+        x, values = run_to_layers(steps, self.hidden_layers(), _channels_last(x), layers, self.recompute)
         return self.classifier(x.mean((2, 3))), values
 
     def forward(self, x: Tensor, closed: Collection[int] = ()) -> Tensor:
         closed = self._check(x, closed)
         steps = [partial(block, closed=True) if n in closed else block for n, block in enumerate(self.blocks)]
-        x = run_steps([self.stem, *steps], x, self.recompute)
+        x = run_steps([self.stem, *steps], _channels_last(x), self.recompute)
         return self.classifier(x.mean((2, 3)))  # type: ignore[no-any-return]
 
 
@@ -155,6 +156,11 @@ class Residual(nn.Module):
         if self.before:
             x_hat = torch.cat([torch.zeros_like(x_hat[:, : self.before]), x_hat], 1)
         return torch.relu(self.block(x) + x_hat)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    """The images in the memory format in which torch's convolutions are fastest; the layers keep it."""
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 def _block(config: ResidualConfig, channels: int, width: int, stride: int, factory: dict[str, Any]) -> nn.Module:
