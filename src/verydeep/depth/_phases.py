@@ -87,15 +87,14 @@ class Phases:
         Returns:
             Whether there is anything left to train or to wait for.
         """
-        records = self._records()
+        records, added = self._records(), False
         for candidate in self.candidates():
-            if not _has_ended(self._search_records(candidate, records)):
-                continue
             for finalist in self._choose_settings(candidate, records):
                 if finalist.group not in records:
                     self.study.set_group(self._final_group(finalist))
-        records = self._records()
-        if not all(_has_ended(each) for each in records.values()):
+                    added = True
+        # By the same records: a search that has ended since then still has finalists to come.
+        if added or not all(_has_ended(each) for each in records.values()):
             self.now = self._describe(records)
             return True
         depth = self._next_depth(records)
