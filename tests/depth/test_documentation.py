@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verydeep.cli.commands._depth import DepthOptions
-from verydeep.depth import DepthAnswer, DepthPlan
+from verydeep.depth import DepthAnswer
 from verydeep.depth._how_deep import _MOST
 from verydeep.depth._plan import _LEAST_SHARE
 from verydeep.depth._problem import _WIDTHS, FOLDS
@@ -44,4 +44,3 @@ def test_the_guide_describes_every_option_that_limits_the_budget() -> None:
     for name in ("minutes", "total_epochs", "most", "network", "folder", "storage", "artifacts"):
         assert name in DepthOptions.__dataclass_fields__
         assert f"--{name.replace('_', '-')}" in GUIDE
-    assert DepthPlan().kinds == ("highway", "plain")

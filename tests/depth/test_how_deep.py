@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _postgres import Server
+from PIL import Image
 
 from verydeep.cli import main
 from verydeep.data import load_dataset
@@ -205,6 +206,12 @@ def test_bad_requests_take_one_line(
     np.savez("one.npz", x=x, y=np.zeros(len(x), int))
     np.savez("few.npz", x=x[:30], y=y[:30])
     np.savez("tiny.npz", x=x[:5], y=y[:5])
+    Path("table.csv").write_text("a,b\n1,2\n")
+    Path("comma.csv").write_text("a,b\n" + "\n".join(f'"{row},5",{row % 2}' for row in range(60)) + "\n")
+    for size, name in enumerate(("u", "v"), start=8):
+        Path("sizes", name).mkdir(parents=True)
+        for number in range(20):
+            Image.new("L", (size, size), 9 * number).save(f"sizes/{name}/{number}.png")
     cases = {
         ("corners.npz", "--loss", "huber"): "loss",
         ("tiny.npz",): "at least 30 are needed",
@@ -213,7 +220,11 @@ def test_bad_requests_take_one_line(
         ("corners.npz", "--minutes", "1", "--total-epochs", "5"): "give --minutes or --total-epochs, not both",
         ("corners.npz", "--most", "1"): "most must be from 2 to 1000",
         ("corners.npz", "--network", "conv"): "a convolutional network needs images",
-        ("corners.npz", "--folds", "3"): "divides the data into parts itself",
+        ("corners.npz", "--folds", "3"): "unknown option --folds",
+        ("corners.npz", "--validation", "0"): "--validation 0: validation data stops trainings and chooses settings",
+        ("sizes",): "add --image-size to resize them",
+        ("table.csv",): "Add --target with one of 'a', 'b'",
+        ("comma.csv", "--target", "b"): "add --decimal ','",
         ("one.npz",): "class",
         ("few.npz",): "at least 30 are needed",
         ("none.csv",): "no such file",

@@ -17,6 +17,13 @@ def test_epochs_that_were_cut_are_mentioned() -> None:
     assert "at most 90 epochs to save time, although 200 suit this data" in note
 
 
+def test_what_was_shortened_and_lost_time_are_mentioned() -> None:
+    plan = DepthPlan(most=8, epochs=90, minutes=10.0, revision="The rest was shortened.")
+    assert make_notes(2, "classification", plan, 90, NETWORK, WORSE, {}, 600.0) == ("The rest was shortened.",)
+    _, late = make_notes(2, "classification", plan, 90, NETWORK, WORSE, {}, 900.0)
+    assert late.startswith("This took 15.0 minutes instead of 10")
+
+
 def test_the_deepest_depth_is_no_proof() -> None:
     (note,) = make_notes(8, "classification", PLAN, 90, NETWORK, WORSE, {})
     assert note.startswith("Nothing deeper than 8 was tried: ask for more (--most 16")

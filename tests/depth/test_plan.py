@@ -10,7 +10,7 @@ import pytest
 from verydeep.data import DataConfig
 from verydeep.depth._cost import Cost, count_epochs, time_epochs
 from verydeep.depth._phases import first_groups, seeds_of
-from verydeep.depth._plan import candidate_cost, make_plan, plan_cost, smallest_cost
+from verydeep.depth._plan import DepthPlan, candidate_cost, make_plan, plan_cost, read_plan, revise_plan, smallest_cost
 from verydeep.depth._problem import Candidate, Problem, candidates_at
 from verydeep.depth._progress import DepthProgress
 from verydeep.depth._stored_plan import Asked, stored_plan
@@ -36,8 +36,8 @@ def test_plans_stay_within_the_budget_and_use_more_of_a_larger_one(digits: Probl
     for factor in (1.01, 3, 10, 30, 100):
         plan = make_plan(digits, cost, factor * smallest, most)
         assert plan is not None
-        assert before <= plan_cost(digits, cost, plan) <= factor * smallest
-        before = plan_cost(digits, cost, plan)
+        assert before <= plan_cost(cost, plan) <= factor * smallest
+        before = plan_cost(cost, plan)
         assert plan.seeds >= 3
         assert len(plan.depths) >= 3
         assert (plan.depths[0], plan.depths[-1]) == (0, most)
@@ -55,10 +55,59 @@ def test_a_large_budget_trains_all_powers_of_two(digits: Problem) -> None:
 def test_a_refinement_costs_what_its_networks_cost(digits: Problem) -> None:
     plan = make_plan(digits, by_depth(), 1e5, 8)
     assert plan is not None
-    whole = sum(
-        candidate_cost(digits, by_depth(), plan, each) for depth in plan.depths for each in candidates_at(depth)
+    whole = sum(candidate_cost(by_depth(), plan, each) for depth in plan.depths for each in candidates_at(depth))
+    assert whole == pytest.approx(plan_cost(by_depth(), plan))
+
+
+PLANNED = DepthPlan(
+    most=8,
+    depths=(0, 1, 2, 4, 8),
+    trials=9,
+    kept=3,
+    search_epochs=20,
+    finalists=2,
+    seeds=5,
+    epochs=40,
+    widths=(24,),
+    minutes=10.0,
+    jobs=2,
+)
+
+
+def test_a_plan_that_is_in_time_is_kept_and_a_late_one_is_shortened_step_by_step() -> None:
+    seconds = sum(
+        candidate_cost(by_depth(), PLANNED, each) for depth in PLANNED.depths for each in candidates_at(depth)
     )
-    assert whole == pytest.approx(plan_cost(digits, by_depth(), plan))
+    assert revise_plan(by_depth(), PLANNED, 1.0, seconds) == PLANNED
+    before = PLANNED
+    for share in (0.3, 0.2, 0.1, 0.05, 0.02, 0.0):
+        revised = revise_plan(by_depth(), PLANNED, 1.0, share * seconds)
+        assert "took longer than planned" in revised.revision
+        assert 3 <= revised.seeds <= before.seeds
+        assert 1 <= revised.finalists <= before.finalists
+        assert 10 <= revised.epochs <= before.epochs
+        assert set(revised.left_out) >= set(before.left_out)
+        before = revised
+    assert (before.finalists, before.seeds, before.epochs) == (1, 3, 10)
+    kept = [depth for depth in before.depths if depth not in before.left_out]
+    assert (len(kept), kept[0], kept[-1]) == (3, 0, 8)
+    assert "3 seeds instead of 5 were trained; trainings had at most 10 epochs instead of 40" in before.revision
+
+
+def test_a_slow_machine_shortens_a_plan_like_little_time() -> None:
+    assert revise_plan(by_depth(), PLANNED, 4.0, 8.0) == revise_plan(by_depth(), PLANNED, 1.0, 2.0)
+
+
+def test_plans_of_earlier_versions_are_read() -> None:
+    assert read_plan({"most": 8, "kinds": ["highway", "plain"]}, "plan.json") == DepthPlan(most=8)
+
+
+def test_a_width_that_is_given_is_not_searched(digits: Problem) -> None:
+    narrow = Problem(DataConfig("digits"), None, None, width=5)
+    config = narrow.config(Candidate("plain", 4), 5, 32)
+    assert (config.model.width, narrow.widths) == (5, (5,))
+    assert "model.width" not in narrow.space(Candidate("plain", 4), config)
+    assert "model.width" in digits.space(Candidate("plain", 4), config)
 
 
 def test_below_two_layers_both_kinds_are_the_same_network() -> None:

@@ -7,6 +7,7 @@ A field of a nested dataclass is an option with a dotted name, such as `--optim.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ class Argument:
     aliases: tuple[str, ...] = ()
     positional: bool = False
     inline: bool = False
+    without: tuple[str, ...] = ()
 
 
 def option(metavar: str, text: str | None = None, aliases: tuple[str, ...] = ()) -> Argument:
@@ -61,6 +63,11 @@ def option(metavar: str, text: str | None = None, aliases: tuple[str, ...] = ())
 def positional(metavar: str, text: str | None = None) -> Argument:
     """Annotate a field that is given without a name; a tuple takes any number of values."""
     return Argument(metavar, text, positional=True)
+
+
+def without(*fields: str) -> Argument:
+    """Annotate a nested dataclass some of whose fields are no options of the command."""
+    return Argument(without=fields)
 
 
 INLINE = Argument(inline=True)  # the fields of a nested dataclass, without the name of this field before them
@@ -153,6 +160,25 @@ def settings_of(options: type, default: object = None) -> list[Setting]:
     ]
 
 
+def with_option_names(message: str, settings: Sequence[Setting]) -> str:
+    """A message about settings as one about the options of a command: `set data.decimal = ','` is `add --decimal ','`.
+
+    Args:
+        message: The message.
+        settings: The options of the command.
+    """
+    names = {setting.name: setting.names[0] for setting in settings}
+
+    def option_for(found: re.Match[str]) -> str:
+        verb, name, link = found.groups()
+        if name not in names:
+            return found[0]
+        add = "Add " if verb and verb[0] == "S" else "add " if verb else ""
+        return add + names[name] + {None: "", " = ": " ", " to ": " with "}[link]
+
+    return re.sub(r"\b([Ss]et )?(data(?:\.[a-z_]+)+)( = | to (?=one of|['\[]))?", option_for, message)
+
+
 def option_names(settings: Sequence[Setting]) -> list[str]:
     """Every way to write each option, `--no-` before those that can be switched off."""
     return list(_by_name(settings))
@@ -173,9 +199,11 @@ def value_before(settings: Sequence[Setting], arguments: Sequence[str], value: s
     )
 
 
-def _flatten(options: type, default: object, prefix: str) -> Iterator[Setting]:
+def _flatten(options: type, default: object, prefix: str, left_out: Sequence[str] = ()) -> Iterator[Setting]:
     hints = typing.get_type_hints(options, include_extras=True)
     for f in dataclasses.fields(options):
+        if f.name in left_out:
+            continue
         hint, argument = unwrap(hints[f.name])
         value = _default_of(f) if default is None else getattr(default, f.name)
         if dataclasses.is_dataclass(hint):
@@ -183,6 +211,7 @@ def _flatten(options: type, default: object, prefix: str) -> Iterator[Setting]:
                 typing.cast("type", hint),
                 None if value is _NO_DEFAULT else value,
                 prefix if argument.inline else f"{prefix}{f.name}.",
+                argument.without,
             )
         else:
             yield Setting(f"{prefix}{f.name}", (), hint, value, argument, options)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from verydeep.config import from_dict, to_dict
-from verydeep.depth._plan import DepthPlan
+from verydeep.depth._plan import DepthPlan, read_plan
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.notebook import html_card
@@ -389,7 +389,10 @@ class DepthAnswer:
         """
         if values.get("format") != _FORMAT:
             raise UserError(f"{where} is not an answer of this version; was it written by another version?")
-        return from_dict(cls, {key: each for key, each in values.items() if key not in ("format", "sentence")}, where)
+        known = {key: each for key, each in values.items() if key not in ("format", "sentence")}
+        if "plan" in known:
+            known["plan"] = to_dict(read_plan(known["plan"], where))
+        return from_dict(cls, known, where)
 
     def __repr__(self) -> str:
         return f"<DepthAnswer for {self.name}: {self.sentence}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +20,10 @@ from verydeep.depth._points import make_points
 from verydeep.depth._problem import Candidate, Problem
 from verydeep.depth._progress import DepthProgress
 from verydeep.depth._rule import Choice
+from verydeep.depth._stopwatch import Stopwatch
 from verydeep.depth._stored_plan import Planned
 from verydeep.studies import Study, TrainingRecord, open_study, run_study, start_study
-from verydeep.training import Interrupted, Run, interruptible
+from verydeep.training import EpochMetrics, Interrupted, Run, interruptible
 
 _OTHERS = 0.04  # the share of the time for each of the other models
 _MINUTES_FOR_OTHERS = 10.0  # the time that they are a share of if epochs were asked for
@@ -69,7 +69,7 @@ def start_depth_study(
 
 
 def train_and_measure(
-    study: Study, problem: Problem, planned: Planned, jobs: int | None, progress: DepthProgress, began: float
+    study: Study, problem: Problem, planned: Planned, jobs: int | None, progress: DepthProgress, stopwatch: Stopwatch
 ) -> DepthAnswer:
     """Train everything that follows from the plan, then measure it and write the answer.
 
@@ -79,7 +79,7 @@ def train_and_measure(
         planned: The plan and its budget.
         jobs: The number of workers on this machine.
         progress: What is shown.
-        began: When all this began.
+        stopwatch: The time that all this takes.
 
     Raises:
         DepthInterrupted: Someone asked to stop; everything is saved.
@@ -89,18 +89,20 @@ def train_and_measure(
     def enough(finalists: Sequence[Finalist]) -> int | None:
         """The depth that is enough according to what has been trained so far; None if nothing was learned."""
         progress.phase("comparing depths on held-out samples")
+        held_out.seeds = seeds_of(phases.plan)
         held_out.update(finalists)
         best = held_out.best_settings(finalists)
         choice = held_out.choose(best)
         return best[choice.chosen].candidate.depth if held_out.has_learned(best[choice.best]) else None
 
-    phases = Phases(study, problem, planned.plan, planned.cost, planned.budget, enough)
+    phases = Phases(study, problem, planned, lambda: stopwatch.seconds, enough)
 
     waiting = set[str]()  # trainings without a result, by which it is noticed that a group is complete
 
     def advance() -> None:
         study.set_open(phases.advance())
         progress.phase(phases.now)
+        stopwatch.save()
         waiting.update(record.name for record in study.records() if not record.has_ended)
 
     def on_end(record: TrainingRecord) -> None:
@@ -112,11 +114,16 @@ def train_and_measure(
         progress.plan(planned.plan, phases.share_trained)
         study.set_open(True)
         advance()
-        stopped = run_study(study, jobs=jobs, root=problem.root, progress=progress, on_end=on_end)
+
+        def on_epoch(_record: TrainingRecord, _metrics: EpochMetrics) -> None:
+            stopwatch.save()
+
+        stopped = run_study(study, jobs=jobs, root=problem.root, progress=progress, on_epoch=on_epoch, on_end=on_end)
+        stopwatch.save()
         if stopped != "complete" or interrupt.requested:
             raise DepthInterrupted(study.folder)
         try:
-            return _Measurement(study, problem, planned.plan, phases, held_out, progress).answer(began)
+            return _Measurement(study, problem, phases, held_out, progress, stopwatch).answer()
         except Interrupted as error:
             raise DepthInterrupted(study.folder) from error
 
@@ -128,13 +135,14 @@ class _Measurement:
         self,
         study: Study,
         problem: Problem,
-        plan: DepthPlan,
         phases: Phases,
         held_out: HeldOut,
         progress: DepthProgress,
+        stopwatch: Stopwatch,
     ) -> None:
-        self.study, self.problem, self.plan = study, problem, plan
-        self.held_out, self.progress = held_out, progress
+        self.study, self.problem, self.plan, self.slowness = study, problem, phases.plan, phases.slowness
+        self.held_out, self.progress, self.stopwatch = held_out, progress, stopwatch
+        held_out.seeds = seeds_of(phases.plan)
         progress.phase("measuring every network on the samples it has not seen")
         finalists = phases.finalists()
         held_out.update(finalists)
@@ -145,7 +153,7 @@ class _Measurement:
         deepest = max(each.candidate.depth for each in self.best)
         self.deep = next(each for each in self.best if each.candidate == Candidate("highway", deepest))
 
-    def answer(self, began: float) -> DepthAnswer:
+    def answer(self) -> DepthAnswer:
         """Measure, and write the answer and its page."""
         used, network, learned_from = self._used_and_network()
         others = self._others(learned_from)
@@ -156,7 +164,8 @@ class _Measurement:
         depth = chosen.depth if self.learned else None
         unmeasured = problem.unmeasured_classes(held_out.seeds)
         wanted = problem.defaults.epochs
-        notes = make_notes(depth, dataset.task.kind, self.plan, wanted, network, others, unmeasured)
+        seconds = self.stopwatch.seconds
+        notes = make_notes(depth, dataset.task.kind, self.plan, wanted, network, others, unmeasured, seconds)
         answer = DepthAnswer(
             name=dataset.name,
             depth=depth,
@@ -177,7 +186,7 @@ class _Measurement:
             rows=(len(dataset.train), len(dataset.held_out), len(dataset.test)),
             features=dataset.train.x[0].numel(),
             plan=self.plan,
-            seconds=time.monotonic() - began,
+            seconds=seconds,
             source=problem.data.source,
             folder=str(self.study.folder),
             options=_command_options(problem),
@@ -204,7 +213,7 @@ class _Measurement:
             self.progress.phase(f"closing the layers of {self.deep.candidate.describe(problem.unit)}")
             pairs = [(run, held_out.dataset(seed)) for seed in held_out.seeds if (run := held_out.run(self.deep, seed))]
             plain = problem.hidden_layers(self.deep.candidate.depth) - pairs[0][0].model.highway_depth
-            used, usages = layers_used(pairs, plain, self.progress.part)
+            used, usages = layers_used(pairs, plain, self._part)
             deep_run = held_out.run(self.deep, first)
         self.progress.phase("training the network to recommend, and testing it")
         usage, dataset = usages[0] if deep_run is not None else None, held_out.dataset(first)
@@ -212,10 +221,15 @@ class _Measurement:
         network, learned_from = recommend(self.study.folder, chosen.candidate, trained, deep_run, usage, dataset, whole)
         return used, network, learned_from
 
+    def _part(self, share: float) -> None:
+        self.progress.part(share)
+        self.stopwatch.save()
+
     def _others(self, dataset: Dataset) -> tuple[OtherModel, ...]:
         self.progress.phase("fitting other models for comparison")
+        self.stopwatch.save()
         minutes = self.plan.minutes or _MINUTES_FOR_OTHERS
-        return other_models(dataset, self.plan.seed, seconds=_OTHERS * 60 * minutes)
+        return other_models(dataset, self.plan.seed, seconds=_OTHERS * 60 * minutes / max(1.0, self.slowness))
 
     def _curves(self) -> tuple[TrainingCurve, ...]:
         """The training loss of the deepest networks with the first seed."""

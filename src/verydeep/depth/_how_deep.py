@@ -20,6 +20,7 @@ from verydeep.depth._answer import DepthAnswer
 from verydeep.depth._carry_out import start_depth_study, train_and_measure
 from verydeep.depth._problem import Problem
 from verydeep.depth._progress import DepthProgress, choose_depth_progress
+from verydeep.depth._stopwatch import Stopwatch
 from verydeep.depth._stored_plan import Asked, check_plan, stored_plan
 from verydeep.errors import UserError
 from verydeep.studies import free_cores
@@ -37,6 +38,7 @@ def how_deep(
     minutes: float | None = None,
     total_epochs: int | None = None,
     network: Literal["mlp", "conv"] | None = None,
+    width: int | None = None,
     seed: int = 0,
     settings: TrainConfig | None = None,
     storage: str | None = None,
@@ -66,6 +68,8 @@ def how_deep(
         total_epochs: The epochs of all trainings together, instead of `minutes`; the result has the same bits every
             time.
         network: `mlp` or `conv`; by default, `conv` for your own images and `mlp` for everything else.
+        width: The units per hidden layer, or the channels of a convolutional network; by default, each search chooses
+            among 24, 48 and 96 units. A wider network may need fewer layers.
         seed: Decides the parts that are held out, the settings that are drawn and the initial weights.
         settings: Settings of all trainings that are not searched, such as `TrainConfig(loss="huber")`.
         storage: A PostgreSQL server's address, so that `verydeep worker` on other machines can join.
@@ -94,14 +98,14 @@ def how_deep(
     if minutes is not None and total_epochs is not None:
         raise UserError("give minutes or total_epochs, not both")
     limit = 10.0 if minutes is None and total_epochs is None else minutes
-    _check_numbers(most, limit, total_epochs, seed)
+    _check_numbers(most, limit, total_epochs, seed, width)
     if settings is not None and not isinstance(settings, TrainConfig):
         raise UserError(f"settings must be a TrainConfig, such as TrainConfig(loss='huber'); got {settings!r:.60}")
     config, place = _data_config(data, target, folder, seed, options)
     try:
         with cpu_settings(1):  # the workers take the other cores
             shown.phase("reading the data")
-            problem = Problem(config, root, network, settings)
+            problem = Problem(config, root, network, settings, width)
             asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))
             if (place / "depth.json").exists():
                 check_plan(place, problem, asked)
@@ -111,22 +115,27 @@ def how_deep(
                 return answer
             planned = stored_plan(place, problem, asked, shown)
             study = start_depth_study(place, problem, planned.plan, storage, artifacts)
-            return train_and_measure(study, problem, planned, jobs, shown, began)
+            return train_and_measure(study, problem, planned, jobs, shown, Stopwatch(place, began))
     finally:
         shown.finish()
 
 
-def _check_numbers(most: int | None, minutes: float | None, total_epochs: int | None, seed: int) -> None:
+def _check_numbers(
+    most: int | None, minutes: float | None, total_epochs: int | None, seed: int, width: int | None
+) -> None:
     for name, value, kind, words in (
         ("most", most, Integral, "a whole number"),
         ("minutes", minutes, Real, "a number"),
         ("total_epochs", total_epochs, Integral, "a whole number"),
         ("seed", seed, Integral, "a whole number"),
+        ("width", width, Integral, "a whole number"),
     ):
         if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
             raise UserError(f"{name} must be {words}, got {value!r:.60}")
     if most is not None and not 2 <= most <= 1000:
         raise UserError(f"most must be from 2 to 1000 layers, got {most}")
+    if width is not None and not 1 <= width <= 4096:
+        raise UserError(f"width must be from 1 to 4096, got {width}")
     if minutes is not None and not 0 < minutes < math.inf:
         raise UserError(f"minutes must be more than 0, got {minutes}")
     if total_epochs is not None and total_epochs < 1:
@@ -157,6 +166,8 @@ def _data_config(
         given = dict(options) if target is None else {"target": target, **options}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         config = from_dict(DataConfig, {"source": source, **plain}, "how_deep")
+    if config.validation == 0:
+        raise UserError("data.validation = 0: validation data stops trainings and chooses settings; leave it out")
     if config.folds is not None:
         raise UserError("how_deep divides the data into parts itself; leave folds out")
     return (replace(config, seed=seed) if config.seed == 0 else config), place

@@ -9,6 +9,7 @@ from verydeep.depth._plan import DepthPlan
 from verydeep.errors import list_names
 from verydeep.words import plural
 
+_LATE = 1.1  # times the minutes that were asked for
 _FEW_EPOCHS = 0.7  # of the epochs that suit the data, below which a note says so
 
 
@@ -20,6 +21,7 @@ def make_notes(
     network: DepthNetwork | None,
     others: tuple[OtherModel, ...],
     unmeasured: Mapping[str, int],
+    seconds: float = 0.0,
 ) -> tuple[str, ...]:
     """The notes of an answer.
 
@@ -31,8 +33,14 @@ def make_notes(
         network: The recommended network.
         others: Models of other kinds, the linear one first.
         unmeasured: Classes of which no sample was held out, and how many training samples they have.
+        seconds: How long everything took.
     """
-    notes = []
+    notes = [plan.revision] if plan.revision else []
+    if plan.minutes is not None and seconds > _LATE * 60 * plan.minutes:
+        notes.append(
+            f"This took {seconds / 60:.1f} minutes instead of {plan.minutes:g}: the machine was slower than when the "
+            f"plan was made."
+        )
     if plan.epochs < _FEW_EPOCHS * wanted_epochs:
         notes.append(
             f"Every network was trained for at most {plural(plan.epochs, 'epoch')} to save time, although "

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from verydeep.depth._cost import Cost
-from verydeep.depth._plan import DepthPlan, candidate_cost, first_stage, plan_cost
+from verydeep.depth._plan import DepthPlan, candidate_cost, first_stage, plan_cost, revise_plan, search_cost
 from verydeep.depth._problem import Candidate, Problem, candidates_at
+from verydeep.depth._stored_plan import ANALYSIS, Planned, store_plan
 from verydeep.studies import Group, Sampling, Settings, Stages, Study, TrainingRecord, with_settings
 
 SEARCH = "settings"
+_SLOWEST = 3.0  # times: no more of the time is set aside for what is measured at the end
 
 
 @dataclass(frozen=True)
@@ -62,23 +63,25 @@ class Phases:
     Args:
         study: The study.
         problem: The data and the family of networks.
-        plan: What is to be trained.
-        cost: What an epoch of each network costs.
-        budget: The cost of everything that is trained.
+        planned: What is to be trained, and what it may cost.
+        elapsed: Returns the seconds that all this has taken so far.
         choose: Chooses among the finalists that have been trained: the depth that is enough.
+
+    Attributes:
+        plan: What is trained; shortened after the searches if they took too long.
+        now: What is going on, in words.
     """
 
     def __init__(
         self,
         study: Study,
         problem: Problem,
-        plan: DepthPlan,
-        cost: Cost,
-        budget: float,
+        planned: Planned,
+        elapsed: Callable[[], float],
         choose: Callable[[Sequence[Finalist]], int | None],
     ) -> None:
-        self.study, self.problem, self.plan = study, problem, plan
-        self.cost, self.budget, self.choose = cost, budget, choose
+        self.study, self.problem, self.plan = study, problem, planned.plan
+        self.cost, self.budget, self.elapsed, self.choose = planned.cost, planned.budget, elapsed, choose
         self.now = ""
 
     def advance(self) -> bool:
@@ -88,6 +91,11 @@ class Phases:
             Whether there is anything left to train or to wait for.
         """
         records, added = self._records(), False
+        if not self._is_revised(records):
+            if not all(_has_ended(self._search_records(each, records)) for each in self.candidates()):
+                self.now = self._describe(records)
+                return True
+            self._revise()
         for candidate in self.candidates():
             for finalist in self._choose_settings(candidate, records):
                 if finalist.group not in records:
@@ -109,8 +117,8 @@ class Phases:
     def candidates(self) -> list[Candidate]:
         """Everything that is trained, ascending by depth."""
         names = {group.name.split("/")[1] for group in self.study.groups if group.name.startswith(SEARCH)}
-        depths = sorted({int(name.rpartition("-")[2]) for name in names} | set(self.plan.depths))
-        return [candidate for depth in depths for candidate in candidates_at(depth)]
+        depths = {int(name.rpartition("-")[2]) for name in names} | set(self.plan.depths)
+        return [candidate for depth in sorted(depths - set(self.plan.left_out)) for candidate in candidates_at(depth)]
 
     def finalists(self) -> list[Finalist]:
         """All networks that have been trained with all seeds."""
@@ -121,8 +129,41 @@ class Phases:
     def share_trained(self) -> float:
         """The fraction of the expected cost of the plan that has been spent."""
         spent = sum(self._spent(record) for record in self.study.records())
-        expected = plan_cost(self.problem, self.cost, self.plan)
+        expected = plan_cost(self.cost, self.plan)
         return spent / max(expected, spent * 1.02)
+
+    @property
+    def slowness(self) -> float:
+        """How many times as long as expected the searches took; 1 if epochs are counted."""
+        if self.cost.unit == "epochs":
+            return 1.0
+        records = self._records()
+        spent = expected = 0.0
+        for candidate in self.candidates():
+            found = self._search_records(candidate, records)
+            if _has_ended(found):
+                spent += sum(map(self._spent, found))
+                expected += search_cost(self.cost, self.plan, candidate)
+        return spent / expected if spent and expected else 1.0
+
+    def _is_revised(self, records: dict[str, list[TrainingRecord]]) -> bool:
+        """Whether trainings with several seeds have begun, and with them everything is decided but refinements."""
+        return any(not name.startswith(SEARCH) for name in records)
+
+    def _revise(self) -> None:
+        """Shorten the rest of the plan if the time is short, and store it before anything is trained by it."""
+        if self.plan.minutes is None or self.plan.revision:
+            return
+        revised = revise_plan(self.cost, self.plan, self.slowness, self._seconds_left())
+        if revised != self.plan:
+            store_plan(self.study.folder, self.problem, revised)
+            self.plan = revised
+
+    def _seconds_left(self) -> float:
+        """The time that is left for training, without that for what is measured at the end."""
+        assert self.plan.minutes is not None
+        analysis = ANALYSIS * min(max(1.0, self.slowness), _SLOWEST)
+        return (1 - analysis) * 60 * self.plan.minutes - self.elapsed()
 
     def _records(self) -> dict[str, list[TrainingRecord]]:
         found: dict[str, list[TrainingRecord]] = {group.name: [] for group in self.study.groups}
@@ -154,18 +195,20 @@ class Phases:
     def _next_depth(self, records: dict[str, list[TrainingRecord]]) -> int | None:
         """A depth between the answer so far and the next smaller one, if it can be afforded."""
         depths = sorted({candidate.depth for candidate in self.candidates()})
-        if len(depths) - len(self.plan.depths) >= self.plan.refinements:
+        if len(set(depths) - set(self.plan.depths)) >= self.plan.refinements:
             return None
         answer = self.choose(self.finalists())
         if answer is None or answer == 0:
             return None
         below = max(depth for depth in depths if depth < answer)
         between = (below + answer) // 2
-        if between == below:
+        if between == below or between in self.plan.left_out:
             return None
-        used = [record for group in records.values() for record in group]
-        spent = sum(self._spent(record) for record in used)
-        needed = sum(candidate_cost(self.problem, self.cost, self.plan, each) for each in candidates_at(between))
+        needed = sum(candidate_cost(self.cost, self.plan, each) for each in candidates_at(between))
+        if self.plan.minutes is not None:
+            in_time = self.slowness * needed / max(1, self.plan.jobs) <= self._seconds_left()
+            return between if in_time else None
+        spent = sum(self._spent(record) for group in records.values() for record in group)
         return between if spent + needed <= self.budget else None
 
     def _spent(self, record: TrainingRecord) -> float:

@@ -75,6 +75,8 @@ def _settings(finalist: Finalist, held_out: HeldOut) -> tuple[str, ...]:
     """The settings that were searched, the default ones included."""
     config = held_out.problem.config(finalist.candidate, 1, 1)
     names = list(held_out.problem.space(finalist.candidate, config))
+    if held_out.problem.width is not None and finalist.candidate.depth:
+        names.append("model.width")
     if held_out.problem.network == "conv":
         names.append("model.depth")  # the number of hidden layers, not of layers per stage
     flat = dotted(to_dict(config)) | finalist.settings

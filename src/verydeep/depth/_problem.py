@@ -67,17 +67,24 @@ class Problem:
         root: Folder of the known datasets.
         network: `mlp` or `conv`; by default, `conv` for images of your own.
         settings: Settings of all trainings, such as the loss of a regression or class weights.
+        width: The width of all networks; by default, it is searched.
 
     Attributes:
         data: The data, with the parts that are held out.
         dataset: The data as the first seed sees it.
         network: `mlp` or `conv`.
+        width: The width of all networks; None if it is searched.
     """
 
     def __init__(
-        self, data: DataConfig, root: str | Path | None, network: Network | None, settings: TrainConfig | None = None
+        self,
+        data: DataConfig,
+        root: str | Path | None,
+        network: Network | None,
+        settings: TrainConfig | None = None,
+        width: int | None = None,
     ) -> None:
-        self.root, self.settings = root, settings or TrainConfig()
+        self.root, self.settings, self.width = root, settings or TrainConfig(), width
         validated = data.valid_path is not None or bool(data.validation)
         self.data = replace(data, folds=FOLDS, validation=data.validation if validated else "auto")
         self.dataset = self._load()
@@ -170,7 +177,7 @@ class Problem:
     @property
     def widths(self) -> tuple[int, ...]:
         """The widths that are tried."""
-        return _WIDTHS[self.network]
+        return _WIDTHS[self.network] if self.width is None else (self.width,)
 
     @cached_property
     def defaults(self) -> TrainConfig:

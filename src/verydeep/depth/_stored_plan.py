@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from verydeep.config import dotted, from_dict, to_dict
+from verydeep.config import dotted, to_dict
 from verydeep.data import KNOWN_NAMES
 from verydeep.depth._cost import Cost, count_epochs, time_epochs
-from verydeep.depth._plan import DepthPlan, make_plan, smallest_cost
+from verydeep.depth._plan import DepthPlan, make_plan, read_plan, smallest_cost
 from verydeep.depth._problem import Problem
 from verydeep.depth._progress import DepthProgress
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 
-_ANALYSIS = 0.12  # the share of the time for lesions, other models and fine-tuning
+ANALYSIS = 0.12  # the share of the time for lesions, other models and fine-tuning
 _STARTING = 8.0  # seconds until workers train
 _FORMAT = 1
 _CONTENT = "fingerprint"
@@ -76,7 +76,7 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
         assert asked.minutes is not None
         progress.phase("timing the first batches of shallow and deep networks")
         cost = time_epochs(problem, asked.most, problem.defaults.batch_size)
-        budget = max(1.0, (1 - _ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
+        budget = max(1.0, (1 - ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
     if known is not None:
         return Planned(known, cost, budget)
     if started:
@@ -85,9 +85,20 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
     if plan is None:
         raise _too_small(asked, smallest_cost(problem, cost, asked.most))
     plan = replace(plan, minutes=asked.minutes, total_epochs=asked.total_epochs, seed=asked.seed, jobs=asked.jobs)
-    values = {"format": _FORMAT, "problem": _describe(problem), "plan": to_dict(plan)}
-    write_atomic(file, json.dumps(values, indent=1) + "\n")
+    store_plan(folder, problem, plan)
     return Planned(plan, cost, budget)
+
+
+def store_plan(folder: Path, problem: Problem, plan: DepthPlan) -> None:
+    """Write the plan of a folder.
+
+    Args:
+        folder: The folder.
+        problem: The data and the family of networks.
+        plan: The plan.
+    """
+    values = {"format": _FORMAT, "problem": _describe(problem), "plan": to_dict(plan)}
+    write_atomic(folder / "plan.json", json.dumps(values, indent=1) + "\n")
 
 
 def _too_small(asked: Asked, needed: float) -> UserError:
@@ -95,7 +106,7 @@ def _too_small(asked: Asked, needed: float) -> UserError:
     if asked.total_epochs is not None:
         given, least = f"total_epochs = {asked.total_epochs}", f"give at least {int(needed) + 1:,}"
     else:
-        minutes = (needed / asked.jobs + _STARTING) / (1 - _ANALYSIS) / 60
+        minutes = (needed / asked.jobs + _STARTING) / (1 - ANALYSIS) / 60
         given, least = f"{asked.minutes:g} minutes", f"this machine needs at least {math.ceil(10 * minutes) / 10:g}"
     return UserError(f"{given} is too little for three seeds at three depths; {least}")
 
@@ -106,7 +117,7 @@ def check_plan(folder: Path, problem: Problem, asked: Asked) -> DepthPlan:
     values = read_json(file)
     if values.get("format") != _FORMAT or not isinstance(values.get("problem"), dict):
         raise UserError(f"{file} is not a plan of this version; choose another folder")
-    plan = from_dict(DepthPlan, values.get("plan"), str(file))
+    plan = read_plan(values.get("plan"), str(file))
     before = values["problem"] | {name: getattr(plan, name) for name in _ASKED}
     now = _describe(problem) | {name: getattr(asked, name) for name in _ASKED}
     for name in sorted(before.keys() | now.keys()):
@@ -126,6 +137,10 @@ def _describe(problem: Problem) -> dict[str, Any]:
     """What a plan belongs to besides the budget: plain values by name."""
     source = problem.data.source
     given = to_dict(problem.data) | {"source": source if source in KNOWN_NAMES else str(Path(source).resolve())}
-    settings = {"loss": problem.settings.loss, "class_weight": list(problem.settings.class_weight)}
+    settings = {
+        "width": problem.width,
+        "loss": problem.settings.loss,
+        "class_weight": list(problem.settings.class_weight),
+    }
     described = dotted({"data": given, "network": problem.network, **settings, _CONTENT: problem.fingerprint})
     return dict(json.loads(json.dumps(described)))

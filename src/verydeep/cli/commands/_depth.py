@@ -8,7 +8,17 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from verydeep.cli._options import DataRoot, Json, Quiet, option, positional, read_options
+from verydeep.cli._options import (
+    DataRoot,
+    Json,
+    Quiet,
+    option,
+    positional,
+    read_options,
+    settings_of,
+    with_option_names,
+    without,
+)
 from verydeep.cli._status import load_torch
 from verydeep.cli._study_options import ArtifactFolder, Jobs, Storage, check_study_options, storage_address
 from verydeep.cli.commands._train import find_settings
@@ -39,6 +49,9 @@ class DepthOptions:
     """The depth of the deepest networks; by default, 50 layers, or 6 layers per stage of convolutional networks."""
     network: Annotated[Literal["mlp", "conv"] | None, option("mlp|conv")] = None
     """Fully connected or convolutional networks; by default, conv for your own images and mlp for everything else."""
+    width: Annotated[int | None, option("N")] = None
+    """Units per hidden layer, or channels of convolutional networks; by default, 24, 48 or 96 units, whichever suits a
+    depth best."""
     folder: Annotated[Path | None, option("FOLDER")] = None
     """The folder for all results; by default, runs/depth-DATA."""
     seed: Annotated[int, option("N")] = 0
@@ -53,7 +66,7 @@ class DepthOptions:
     root: DataRoot = None
     quiet: Quiet = False
     json: Json = False
-    data: DataConfig = field(default_factory=lambda: DataConfig("mnist"))
+    data: Annotated[DataConfig, without("source", "folds", "fold")] = field(default_factory=lambda: DataConfig("mnist"))
 
 
 OPTIONS = {"depth": DepthOptions}
@@ -80,6 +93,7 @@ def main(arguments: list[str]) -> int:
             minutes=options.minutes,
             total_epochs=options.total_epochs,
             network=options.network,
+            width=options.width,
             seed=options.seed,
             settings=TrainConfig(loss=options.loss, class_weight=options.class_weight),
             storage=storage_address(options.storage, folder),
@@ -92,10 +106,8 @@ def main(arguments: list[str]) -> int:
         print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     except UserError as error:
-        message = (
-            str(error).replace("Set data.target to", "Add --target with").replace("total_epochs", "--total-epochs")
-        )
-        raise UserError(message) from error
+        message = with_option_names(str(error), settings_of(DepthOptions))
+        raise UserError(message.replace("total_epochs", "--total-epochs")) from error
     _print(options, answer, folder)
     return 0
 
