@@ -285,10 +285,13 @@ def test_disagreement_of_lesions_and_training_is_explained(answer: DepthAnswer) 
     assert replace(answer, used=replace(answer.used, used=3, interval=(2, 5))).disagreement == ""
     more = replace(answer, used=replace(answer.used, used=9, interval=(8, 11))).disagreement
     assert more.startswith("The trained network of 8 layers uses 9 of them, but a fresh network of 2 layers is as good")
+    assert more.endswith("the deep one spreads its work over more layers than it needs.")
     linear = replace(answer, depth=0, interval=(0, 0), used=replace(answer.used, used=9, interval=(8, 11)))
     assert "but a linear model is as good" in linear.disagreement
     fewer = replace(answer, depth=4, interval=(4, 4), used=replace(answer.used, used=1, interval=(1, 1))).disagreement
     assert "uses only 1 of them, but a fresh network needs 4 layers" in fewer
+    input_layer = replace(answer, depth=0, interval=(0, 0), used=replace(answer.used, used=1, interval=(1, 1)))
+    assert input_layer.disagreement == ""  # which cannot be closed
     same = replace(answer, depth=8, interval=(8, 8), used=replace(answer.used, used=1, interval=(1, 1)))
     assert same.disagreement == ""  # the deep network had no more layers to choose from
 

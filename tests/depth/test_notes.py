@@ -24,6 +24,18 @@ def test_what_was_shortened_and_lost_time_are_mentioned() -> None:
     assert late.startswith("This took 15.0 minutes instead of 10")
 
 
+def test_an_interval_of_all_depths_says_that_the_data_cannot_tell() -> None:
+    (note,) = make_notes(1, "classification", PLAN, 90, NETWORK, WORSE, {}, interval=(0, 8))
+    assert note.startswith("The interval holds every depth from 0 to 8: this data cannot tell them apart")
+    assert make_notes(1, "classification", PLAN, 90, NETWORK, WORSE, {}, interval=(0, 4)) == ()
+
+
+def test_extreme_targets_are_mentioned() -> None:
+    (note,) = make_notes(0, "regression", PLAN, 90, NETWORK, WORSE, {}, farthest_target=12.8)
+    assert note.startswith("The most extreme number to predict is 13 standard deviations from the mean.")
+    assert make_notes(0, "regression", PLAN, 90, NETWORK, WORSE, {}, farthest_target=5.0) == ()
+
+
 def test_the_deepest_depth_is_no_proof() -> None:
     (note,) = make_notes(8, "classification", PLAN, 90, NETWORK, WORSE, {})
     assert note.startswith("Nothing deeper than 8 was tried: ask for more (--most 16")

@@ -55,6 +55,15 @@ def test_classes_of_which_nothing_is_held_out_are_known(tmp_path: Path) -> None:
     assert rare.unmeasured_classes(range(5)) == {}
 
 
+def test_extreme_targets_are_noticed(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    for value, low, high in ((0.0, 1, 5), (1e6, 10, 20)):
+        np.savez(tmp_path / "numbers.npz", x=x, y=np.append(x[:-1, 0], value))
+        problem = Problem(DataConfig(str(tmp_path / "numbers.npz"), test=1), None, None)
+        assert low < problem.farthest_target < high
+    assert Problem(table(tmp_path / "table.csv", ["u", "v"]), None, None).farthest_target == 0
+
+
 def test_commands_repeat_the_loss_the_weights_and_switches() -> None:
     settings = TrainConfig(class_weight=("balanced",))
     problem = Problem(DataConfig("digits", augment=Augment(mirror=True)), None, None, settings)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 
-from verydeep.depth import DepthAnswer
+from verydeep.depth import DepthAnswer, OtherModel
 from verydeep.report import plot_depth
 from verydeep.report.figures._axes import accuracy_at, choose_ticks, error_position, spread_labels
 from verydeep.report.figures._depth_layout import below_the_axis, depth_ticks, score_limits
@@ -81,6 +81,17 @@ def test_diverged_networks_do_not_flatten_the_others_and_the_figure_says_so() ->
     assert "below the axis: plain networks of depth 32 (−1,834)" in axes.get_xlabel()
     triangles = next(line for line in axes.lines if line.get_marker() == "v")
     assert np.asarray(triangles.get_xydata()).tolist() == [[32, low]]
+
+
+def test_a_guess_that_one_extreme_value_spoils_does_not_flatten_the_curves() -> None:
+    spoiled = replace(made_up.regression(), guess_score=-5000.0)
+    low, high = score_limits(spoiled)
+    assert -1 < low < 0.4
+    assert 0.8 < high < 1
+    poor = OtherModel("ridge regression", -900.0)
+    named = below_the_axis(replace(spoiled, others=(poor,)))
+    assert "ridge regression (−900)" in named
+    assert "a blind guess (−5,000)" in named
 
 
 def test_networks_that_are_all_worse_than_a_guess_can_still_be_told_apart() -> None:

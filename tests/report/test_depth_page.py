@@ -14,10 +14,11 @@ from playwright.sync_api import Browser, sync_playwright
 from verydeep.cli._options import given_options, settings_of
 from verydeep.depth import DepthAnswer
 from verydeep.report import write_depth_page
-from verydeep.report.html._charts import _digits
+from verydeep.report.figures._depth_layout import brief_score
+from verydeep.report.html._charts import _digits, _tick
 from verydeep.report.html._depth_charts import depth_charts
 from verydeep.report.html._depth_commands import hand_commands, next_commands
-from verydeep.report.html._depth_sentences import compare_models, headline, method_sentences
+from verydeep.report.html._depth_sentences import compare_models, headline, method_sentences, used_sentences
 from verydeep.report.html._depth_tables import model_rows, point_table
 
 from . import _made_up_depth as made_up
@@ -182,6 +183,26 @@ def test_settings_that_were_left_to_the_program_are_not_given() -> None:
     assert "--gate-bias" not in hand_commands(replace(answer, points=points))[0].line
 
 
+def test_what_was_shortened_and_a_fixed_width_are_part_of_the_method() -> None:
+    answer = made_up.answer()
+    plan = replace(answer.plan, widths=(4,), revision="The rest was shortened.")
+    text = " ".join(method_sentences(replace(answer, plan=plan)))
+    assert "(learning rate, gate bias and others, at width 4)" in text
+    assert "The rest was shortened." in text
+
+
+def test_layers_used_that_vary_too_much_to_contradict_the_answer_say_so() -> None:
+    answer = made_up.answer()
+    assert answer.used is not None
+    wide = replace(answer, depth=2, interval=(2, 4), used=replace(answer.used, used=24, interval=(2, 50)))
+    assert wide.disagreement == ""
+    assert any("the two intervals overlap" in sentence for sentence in used_sentences(wide))
+    agreeing = replace(wide, used=replace(answer.used, used=3, interval=(2, 5)))
+    assert not any("overlap" in sentence for sentence in used_sentences(agreeing))
+    input_layer = replace(wide, depth=0, interval=(0, 0), used=replace(answer.used, used=1, interval=(1, 1)))
+    assert not any("overlap" in sentence for sentence in used_sentences(input_layer))
+
+
 def test_costs_are_bars_with_their_errors() -> None:
     answer = made_up.answer()
     assert answer.used is not None
@@ -301,6 +322,17 @@ def test_labels_of_the_charts_do_not_overlap(browser: Browser, pages: dict[str, 
 
 def test_ticks_are_labelled_exactly() -> None:
     assert [_digits(step) for step in (0.0015, 0.002, 0.25, 0.5, 2.0, 2.5, 1 / 3)] == [4, 3, 2, 1, 0, 1, 1]
+
+
+def test_large_numbers_have_short_labels() -> None:
+    assert _tick(-9e6, 0) == "-9e6"
+    assert _tick(-1.2e12, 0) == "-1.2e12"
+    assert brief_score("r2", -4.4e6) == "−4.4e6"
+
+
+def test_images_are_predicted_from_a_folder() -> None:
+    assert next_commands(made_up.convolutional())[0].line.endswith("NEW_FOLDER -o predictions.csv")
+    assert next_commands(made_up.answer())[0].line.endswith("NEW.csv -o predictions.csv")
 
 
 def test_notes_are_shown_beside_the_answer(tmp_path: Path) -> None:

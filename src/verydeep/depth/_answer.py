@@ -303,13 +303,14 @@ class DepthAnswer:
             return ""
         low, high = used.interval or (used.used, used.used)
         first, last = self.interval or (self.depth, self.depth)
+        last = max(1, last)  # the plain input layer cannot be closed
         if (low <= last and first <= high) or used.depth <= self.depth:
             return ""
         if used.used > self.depth:
             fresh = f"a fresh network of {plural(self.depth, 'layer')}" if self.depth else "a linear model"
             return (
-                f"The trained network of {used.depth} layers uses {used.used} of them, but {fresh} is as good: it "
-                f"spreads its work over more layers than it needs."
+                f"The trained network of {used.depth} layers uses {used.used} of them, but {fresh} is as good: the "
+                f"deep one spreads its work over more layers than it needs."
             )
         return (
             f"The trained network of {used.depth} layers uses only {used.used} of them, but a fresh network needs "

@@ -165,7 +165,9 @@ class _Measurement:
         unmeasured = problem.unmeasured_classes(held_out.seeds)
         wanted = problem.defaults.epochs
         seconds = self.stopwatch.seconds
-        notes = make_notes(depth, dataset.task.kind, self.plan, wanted, network, others, unmeasured, seconds)
+        kind, interval = dataset.task.kind, choice.interval
+        farthest = problem.farthest_target
+        notes = make_notes(depth, kind, self.plan, wanted, network, others, unmeasured, seconds, interval, farthest)
         answer = DepthAnswer(
             name=dataset.name,
             depth=depth,

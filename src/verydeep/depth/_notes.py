@@ -10,6 +10,7 @@ from verydeep.errors import list_names
 from verydeep.words import plural
 
 _LATE = 1.1  # times the minutes that were asked for
+_EXTREME = 10.0  # standard deviations
 _FEW_EPOCHS = 0.7  # of the epochs that suit the data, below which a note says so
 
 
@@ -22,6 +23,8 @@ def make_notes(
     others: tuple[OtherModel, ...],
     unmeasured: Mapping[str, int],
     seconds: float = 0.0,
+    interval: tuple[int, int] | None = None,
+    farthest_target: float = 0.0,
 ) -> tuple[str, ...]:
     """The notes of an answer.
 
@@ -34,6 +37,8 @@ def make_notes(
         others: Models of other kinds, the linear one first.
         unmeasured: Classes of which no sample was held out, and how many training samples they have.
         seconds: How long everything took.
+        interval: The interval of the answer.
+        farthest_target: How many standard deviations the most extreme number to predict is from the mean.
     """
     notes = [plan.revision] if plan.revision else []
     if plan.minutes is not None and seconds > _LATE * 60 * plan.minutes:
@@ -51,6 +56,11 @@ def make_notes(
             f"Nothing deeper than {plan.most} was tried: ask for more (--most {2 * plan.most}, or most={2 * plan.most})"
             " to see whether deeper networks are better."
         )
+    if depth is not None and interval == (0, plan.most):
+        notes.append(
+            f"The interval holds every depth from 0 to {plan.most}: this data cannot tell them apart, so the simplest "
+            f"model is a good choice."
+        )
     linear = others[0] if others else None
     if depth and task == "classification" and linear is not None and network is not None:
         theirs, ours = linear.score, network.test_score
@@ -59,6 +69,11 @@ def make_notes(
                 f"On test data, {linear.name} classifies as well as the recommended network. Depth is judged by the "
                 f"loss, which also counts how sure a network is."
             )
+    if farthest_target > _EXTREME:
+        notes.append(
+            f"The most extreme number to predict is {farthest_target:.0f} standard deviations from the mean. Single "
+            f"values like this decide every loss and R²: correct them, predict a logarithm, or use the loss huber."
+        )
     if unmeasured:
         names = list_names([f"{name} ({plural(rows, 'sample')})" for name, rows in unmeasured.items()])
         notes.append(f"No sample of the following was held out, so the answer says nothing about it: {names}.")

@@ -157,6 +157,15 @@ class Problem:
         held_out = torch.cat([part.y for seed in seeds if (part := self.fold(seed).held_out) is not None])
         return {str(task.names[number]): int(counts[number]) for number in rare if not bool((held_out == number).any())}
 
+    @cached_property
+    def farthest_target(self) -> float:
+        """How many standard deviations the most extreme number to predict is from the mean; 0 for classes."""
+        splits = (self.dataset.train, self.dataset.valid, self.dataset.held_out)
+        if self.dataset.task.kind != "regression":
+            return 0.0
+        y = torch.cat([split.y.double() for split in splits if split is not None])
+        return float(((y - y.mean(0)) / y.std(0).clamp(min=1e-300)).abs().max())
+
     def fold(self, seed: int) -> Dataset:
         """The data as a seed sees it."""
         folds = self.data.folds

@@ -8,6 +8,7 @@ from verydeep.depth import DepthAnswer
 from verydeep.report.figures._axes import accuracy_at, error_position
 from verydeep.words import MEASURES, plural, score
 
+_POOR = -0.1  # R2, below which a blind guess does not decide where the axis ends
 _LONGEST_NAME = 26  # letters of a model's name beside its line
 
 
@@ -72,7 +73,8 @@ def brief_score(measure: str, value: float) -> str:
     """A score with few digits, as it is written beside a line: 97.2%, 0.751, −12."""
     if "accuracy" in measure:
         return score(measure, value, 1)
-    text = f"{value:.3f}" if abs(value) < 10 else f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2g}"
+    large = f"{value:.2g}".replace("e+0", "e").replace("e+", "e")
+    text = f"{value:.3f}" if abs(value) < 10 else f"{value:,.0f}" if abs(value) < 1e6 else large
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
@@ -85,7 +87,8 @@ def score_limits(answer: DepthAnswer) -> tuple[float, float]:
     """The ends of the axis of scores.
 
     They contain all curves and other models, and the blind guess if it is not so far away that it would flatten them.
-    R2 has no lower bound, so its axis ends a little below the blind guess, which is worth about 0.
+    R2 has no lower bound, so its axis ends a little below the blind guess, which is worth about 0, or far less if a
+    single extreme value decides what is guessed.
     """
     curves, guess = score_curves(answer), answer.guess_score
     values = [value for curve in curves for part in (curve.score, curve.low, curve.high) for value in part]
@@ -93,10 +96,11 @@ def score_limits(answer: DepthAnswer) -> tuple[float, float]:
     values += [value for value, _ in score_lines(answer)[:-1]]
     low, high = min(values), max(values)
     if "accuracy" not in answer.measure:
-        lowest = guess - max(0.5 * (high - guess), 0.1)
-        best = max(value for curve in curves for value in curve.score) if curves else guess
-        if best < lowest:  # all are worse than a guess
-            lowest = best - 0.5 * (guess - best)
+        anchor = max(guess, _POOR)
+        lowest = anchor - max(0.5 * (high - anchor), 0.1)
+        best = max(value for curve in curves for value in curve.score) if curves else anchor
+        if best < lowest:  # all are worse than a guess should be
+            lowest = best - 0.5 * (anchor - best)
         low = max(low, lowest)
     if guess >= low - (high - low):
         low, high = min(low, guess), max(high, guess)
@@ -136,6 +140,9 @@ def below_the_axis(answer: DepthAnswer) -> list[str]:
             found.append(f"{curve.name} of depth {', '.join(left_out)}")
         elif left_out:
             found.append("parts of the thin curve")
+    for other in answer.others:
+        if other.score is not None and other.score < lowest:
+            found.append(f"{other.name} ({brief_score(answer.measure, other.score)})")
     if answer.guess_score < lowest:
         found.append(f"a blind guess ({brief_score(answer.measure, answer.guess_score)})")
     return found

@@ -281,7 +281,8 @@ def _digits(step: float) -> int:
 def _tick(value: float, digits: int) -> str:
     """A short label: one of more than six characters would reach into the title of the axis."""
     text = f"{value:.{digits}f}" if digits else f"{value:.4g}"
-    return text if len(text) <= 6 else f"{value:.3g}"
+    text = text if len(text) <= 6 else f"{value:.3g}"
+    return text.replace("e+0", "e").replace("e+", "e")
 
 
 def _finite(value: float | None) -> float | None:

@@ -100,7 +100,7 @@ def _kept_chart(answer: DepthAnswer) -> Chart:
     whole = len(used.score_low) == len(used.score_high) == len(used.kept)
     low, high = (used.score_low, used.score_high) if whole else ((), ())
     series = Series(name, used.score, 2, low=low, high=high, thin=True)
-    floor = None if "accuracy" in answer.measure else answer.guess_score - 1
+    floor = None if "accuracy" in answer.measure else max(answer.guess_score, -1.0) - 1
     percent = "accuracy" in answer.measure
     return Chart(
         f"{name} on held-out data against the number of layers kept",

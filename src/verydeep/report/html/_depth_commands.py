@@ -32,8 +32,9 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
     if answer.network is None:
         return []
     network = _inside(answer, answer.network.path)
+    new = ("rows", "NEW.csv") if answer.unit == "layers" else ("images", "NEW_FOLDER")
     return [
-        PageCommand("Predict new rows:", _line("predict", network, "NEW.csv", "-o", "predictions.csv")),
+        PageCommand(f"Predict new {new[0]}:", _line("predict", network, new[1], "-o", "predictions.csv")),
         PageCommand("Export it, to run it without this program:", _line("export", network, "--onnx", "network.onnx")),
         PageCommand("See what its layers do:", _line("report", network)),
         PageCommand("Try inputs and close layers, on a page of its own:", _line("explore", network)),

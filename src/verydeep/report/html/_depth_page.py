@@ -90,7 +90,9 @@ def _facts(answer: DepthAnswer) -> list[tuple[str, str]]:
         found.append(("made by", made))
         found.append(("parameters", f"{network.parameters:,}"))
     if answer.used is not None:
-        found.append(("the trained deep network uses", f"{answer.used.used} of {answer.used.depth} layers"))
+        used = answer.used
+        ends = "" if used.interval is None else f" ({used.interval[0]} to {used.interval[1]})"
+        found.append(("the trained deep network uses", f"{used.used} of {used.depth} layers{ends}"))
     trained = sum(len(point.seeds) for point in answer.points)
     if trained and answer.seconds:
         found.append(("time", f"{clock(answer.seconds)} for {trained} trainings and the search"))

@@ -113,9 +113,22 @@ def used_sentences(answer: DepthAnswer) -> list[str]:
     found = [f"The trained network of {plural(used.depth, 'layer')} uses {used.used} of them{ends}."]
     if len(used.seeds) > 1:
         found.append(f"Trained with {len(used.seeds)} different seeds, it uses {_listed(used.seeds)} layers.")
+    if _only_the_intervals_agree(answer):
+        found.append(
+            "Training says otherwise, but the two intervals overlap: the number of layers that are used varies too "
+            "much from seed to seed, or from sample to sample, to contradict the answer."
+        )
     if used.samples:
         found.append(f"This was measured on {plural(used.samples, 'held-out sample')}, over all seeds together.")
     return found
+
+
+def _only_the_intervals_agree(answer: DepthAnswer) -> bool:
+    """Whether the layers used are not in the interval of the answer, but the intervals overlap."""
+    used, interval = answer.used, answer.interval
+    if used is None or used.interval is None or interval is None or answer.unit != "layers" or answer.disagreement:
+        return False
+    return used.used > max(1, interval[1]) or used.used < interval[0]  # the input layer cannot be closed
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
@@ -157,10 +170,12 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
         found.append(f"The data was divided into {', '.join(parts[:-1])} and {parts[-1]}.{inputs}")
     if plan.trials:
         shorter = f", {plan.kept} of them to the end" if plan.kept and plan.kept < plan.trials else ""
+        held = f", at width {plan.widths[0]}" if len(plan.widths) == 1 else ""
+        width = "" if held else "width, "
         found.append(
-            f"For each kind and depth, {plural(plan.trials, 'combination')} of settings (learning rate, width, gate "
-            f"bias and others) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth had "
-            f"the same budget."
+            f"For each kind and depth, {plural(plan.trials, 'combination')} of settings (learning rate, {width}gate "
+            f"bias and others{held}) were tried for up to {plural(plan.search_epochs, 'epoch')}{shorter}. Every depth "
+            f"had the same budget."
         )
     if plan.seeds:
         folds = (
@@ -172,6 +187,8 @@ def method_sentences(answer: DepthAnswer) -> list[str]:
             f"{plural(plan.epochs, 'epoch')}, stopping early when the loss on validation data, a part of the rest, no "
             f"longer improved."
         )
+    if plan.revision:
+        found.append(plan.revision)
     added = sorted({point.depth for point in answer.points} - set(plan.depths)) if plan.depths else []
     if added:
         found.append(f"Then the answer was narrowed down with networks of depth {_listed(tuple(added))}.")
