@@ -1,9 +1,10 @@
 """Problems whose need for depth is known by construction.
 
 Three families have levels: level k applies the same simple step k times. One hidden layer of a few rectified linear
-units computes a step exactly, so k hidden layers are enough. A single layer needs a number of units that grows
-exponentially with k, or cannot compute the rule at all and only approximates it. Whether training finds what a network
-could compute is another question, so the depth that training needs is expected to grow with k, not to equal it.
+units computes a step exactly, so about k hidden layers are enough. Shallower networks need more units per layer, so two
+families have a width, which all networks are held to: without one, width replaces depth. Whether training finds what
+a network could compute is another question, so the depth that training needs is expected to grow with k, not to equal
+it.
 
 Noise hides errors that are small, so that a network that computes the rule nearly exactly is as good as one that
 computes it exactly. It also gives every problem a lowest loss, that of someone who knows the rule.
@@ -72,6 +73,7 @@ class KnownProblem:
         expected: What the depth must be: 0 (`linear`), more than that of the family's previous level (`grows`), or none
             because no network learns the task (`unlearnable`).
         make: The table for a seed.
+        width: The width of all networks; None if it is searched.
     """
 
     family: str
@@ -79,6 +81,7 @@ class KnownProblem:
     task: Task
     expected: Expected
     make: Callable[[int], Table]
+    width: int | None = None
 
 
 def linear_numbers(seed: int, rows: int = 2000) -> Table:
@@ -107,29 +110,6 @@ def linear_classes(seed: int, rows: int = 3000) -> Table:
     return Table(x, _draw_classes(truth, random), truth)
 
 
-def folded_line(level: int, seed: int, rows: int = 6000) -> Table:
-    """The sum of the first k iterates of the tent map, which folds the line from 0 to 1 in half.
-
-    The k-th iterate has 2^k linear pieces. A layer of two rectified linear units computes a fold, and a third unit
-    carries the sum. A single layer needs a unit for each of the 2^k - 1 kinks. The iterates are uncorrelated and have
-    the same variance, so a network that misses m of them leaves m / k of the variance unexplained. Coarse iterates are
-    learned first, which makes the fine ones learnable.
-
-    Args:
-        level: The number of folds.
-        seed: The seed of the rows and the noise.
-        rows: The number of rows.
-    """
-    random = np.random.default_rng(seed)
-    x = random.uniform(size=rows)
-    folded, total = x, np.zeros(rows)
-    for _ in range(level):
-        folded = 1 - np.abs(2 * folded - 1)
-        total = total + folded
-    truth = (total - level / 2) / np.sqrt(level / 12)
-    return Table(x[:, None], truth + 0.3 * random.normal(size=rows), truth)
-
-
 def folded_paper(level: int, seed: int, rows: int = 10_000) -> Table:
     """Two classes whose log-odds are linear after a sheet of paper has been turned and folded along both axes k times.
 
@@ -153,25 +133,46 @@ def folded_paper(level: int, seed: int, rows: int = 10_000) -> Table:
     return Table(x, _draw_classes(truth, random), truth)
 
 
-def sum_tree(level: int, seed: int, rows: int = 8000) -> Table:
-    """The root of a binary tree over 2^k features, every node of which is |a + b| of its children, less its mean.
+def nested_distances(level: int, seed: int, rows: int = 6000) -> Table:
+    """k nested absolute values: |x2 + |x1||, |x3 + |x2 + |x1|||, ..., each less its mean and divided by its deviation.
 
-    A layer of two rectified linear units per node computes a level of the tree. From the second level on, its creases
-    are bent: |u| + |v| = c is a diamond. A single layer only has straight creases, and approximates the tree the worse
-    the more features there are.
+    Two rectified linear units compute an absolute value, and one more per feature carries those that come later, so k
+    layers of width 4 are enough for three features. Every step folds all folds of the steps before it: a single
+    layer has straight creases only, and with four units at most four.
 
     Args:
-        level: The height of the tree.
+        level: The number of nested values.
         seed: The seed of the rows and the noise.
         rows: The number of rows.
     """
     random = np.random.default_rng(seed)
-    x = random.uniform(-1, 1, (rows, 2**level))
-    node = x
-    for _ in range(level):
-        node = np.abs(node[:, ::2] + node[:, 1::2])
-        node = (node - node.mean()) / node.std()
-    return Table(x, node[:, 0] + 0.2 * random.normal(size=rows), node[:, 0])
+    x = random.uniform(-1, 1, (rows, level))
+    value = np.zeros(rows)
+    for feature in x.T:
+        value = np.abs(1.5 * feature + value)
+        value = (value - value.mean()) / value.std()
+    return Table(x, value + 0.2 * random.normal(size=rows), value)
+
+
+def nested_conditions(level: int, seed: int, rows: int = 6000) -> Table:
+    """k nested conditions on signs: s1 (1 + s2 (1 + s3 (1 + ...))), which is s1 + s1 s2 + s1 s2 s3 + ...
+
+    From the inside out, every step multiplies what there is by a sign, which a layer of four rectified linear units
+    computes. A single layer has no products: it needs units for every term, of which there are more the more signs a
+    term has. Short terms are learned first, which makes the long ones learnable.
+
+    Args:
+        level: The number of signs.
+        seed: The seed of the rows and the noise.
+        rows: The number of rows.
+    """
+    random = np.random.default_rng(seed)
+    x = random.choice([-1.0, 1.0], (rows, level))
+    value = np.zeros(rows)
+    for sign in x.T[::-1]:
+        value = sign * (1 + value)
+    truth = value / value.std()
+    return Table(x, truth + 0.2 * random.normal(size=rows), truth)
 
 
 def parity(seed: int, rows: int = 6000) -> Table:
@@ -205,11 +206,13 @@ def _draw_classes(probabilities: Array, random: np.random.Generator) -> Array:
     return np.asarray(np.minimum(drawn.sum(1), probabilities.shape[1] - 1), float)
 
 
-def _levels(family: Callable[[int, int], Table], name: str, levels: tuple[int, ...], task: Task) -> list[KnownProblem]:
+def _levels(
+    family: Callable[[int, int], Table], name: str, levels: tuple[int, ...], task: Task, width: int | None = None
+) -> list[KnownProblem]:
     def at(level: int) -> Callable[[int], Table]:
         return lambda seed: family(level, seed)
 
-    return [KnownProblem(name, level, task, "grows", at(level)) for level in levels]
+    return [KnownProblem(name, level, task, "grows", at(level), width) for level in levels]
 
 
 PROBLEMS = {
@@ -219,9 +222,9 @@ PROBLEMS = {
     **{
         f"{problem.family.replace(' ', '-')}-{problem.level}": problem
         for problem in (
-            *_levels(folded_line, "folded line", (1, 3, 5), "regression"),
+            *_levels(nested_distances, "nested distances", (1, 2, 3), "regression", width=4),
+            *_levels(nested_conditions, "nested conditions", (2, 5, 7), "regression", width=6),
             *_levels(folded_paper, "folded paper", (1, 2, 3), "classification"),
-            *_levels(sum_tree, "sum tree", (1, 2, 3), "regression"),
         )
     },
     "parity": KnownProblem("unlearnable", 0, "classification", "unlearnable", parity),

@@ -1,11 +1,12 @@
 """`how_deep` on problems whose need for depth is known by construction: `python benchmarks/known_depths.py`.
 
-    python benchmarks/known_depths.py                              all problems, three seeds, ten minutes each: 7 hours
-    python benchmarks/known_depths.py folded-paper-1 --seeds 0 --total-epochs 2000
+    python benchmarks/known_depths.py                              all problems, three seeds: COST
+    python benchmarks/known_depths.py nested-distances-3 --seeds 0 --total-epochs 4000
     python benchmarks/known_depths.py --page                       only check and write the page again
 
 The problems are those of `_known_problems.py`. The table of a problem is the same every time; the seeds are those of
-`how_deep`, which draw the parts that are held out, the settings and the initial weights. What is checked:
+`how_deep`, which draw the parts that are held out, the settings and the initial weights. The budget is a number of
+epochs, so that other work on the machine changes the time and not the answers. What is checked:
 
 * linear problems: the answer is 0;
 * families with levels: the median answer over the seeds rises from each level to the next;
@@ -19,7 +20,6 @@ same folder. A command that was interrupted continues when it is repeated. The e
 
 import argparse
 import json
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise, permutations
@@ -147,8 +147,9 @@ def ask(name: str, seed: int, folder: Path, budget: dict[str, Any], jobs: int | 
     table, problem = place / f"{name}.csv", PROBLEMS[name]
     if not table.exists():
         problem.make(0).write_csv(table)
-    start = time.perf_counter()
-    answer = how_deep(table, "target", task=problem.task, seed=seed, folder=place / "depth", jobs=jobs, **budget)
+    answer = how_deep(
+        table, "target", task=problem.task, seed=seed, folder=place / "depth", jobs=jobs, width=problem.width, **budget
+    )
     points = [
         {key: getattr(point, key) for key in ("kind", "depth", "loss", "excess", "excess_error", "settings")}
         for point in answer.points
@@ -160,7 +161,7 @@ def ask(name: str, seed: int, folder: Path, budget: dict[str, Any], jobs: int | 
         "sentence": answer.sentence,
         "points": points,
         "budget": budget,
-        "seconds": round(time.perf_counter() - start, 1),
+        "seconds": round(answer.seconds, 1),
     }
 
 
@@ -179,14 +180,32 @@ def page(answers: Answers) -> str:
         )
         size = f"{len(table.x):,} × {table.x.shape[1]}"
         lowest = min(point["loss"] for each in by_seed.values() for point in each["points"])
+        width = "searched" if problem.width is None else str(problem.width)
+        budgets = dict.fromkeys(_budget(each["budget"]) for each in by_seed.values())
         cells = (f"{table.lowest_loss:.3f}", f"{lowest:.3f}", _listed(_depths(by_seed)), ", ".join(intervals))
-        rows.append((name, size, *cells))
+        rows.append((name, size, width, *cells, ", ".join(budgets)))
     return render_markdown("known_depths.md", Path(__file__).parent, rows=rows, checks=check_answers(answers))
+
+
+def _budget(budget: dict[str, Any]) -> str:
+    if "minutes" in budget:
+        return f"{budget['minutes']:g} minutes"
+    return f"{budget['total_epochs']:,} epochs"
+
+
+def read_answers(file: Path) -> Answers:
+    """The answers so far, without those for problems that there are no more.
+
+    Args:
+        file: The file; nothing is known if it does not exist.
+    """
+    answers: Answers = json.loads(file.read_text())["answers"] if file.exists() else {}
+    return {name: answers[name] for name in PROBLEMS if name in answers}
 
 
 def measure(tasks: list[tuple[str, int]], folder: Path, budget: dict[str, Any], jobs: int | None, out: Path) -> None:
     """Ask for every problem and seed that has no answer with this budget yet, and write each answer at once."""
-    answers: Answers = json.loads(out.read_text())["answers"] if out.exists() else {}
+    answers = read_answers(out)
     for number, (name, seed) in enumerate(tasks, start=1):
         known = answers.get(name, {}).get(str(seed))
         if known is None or known["budget"] != budget:
@@ -203,9 +222,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", help=f"by default, all: {', '.join(PROBLEMS)}")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--minutes", type=float, default=10, help="for each problem and seed")
-    parser.add_argument("--total-epochs", type=int, help="instead of --minutes: the same result every time")
-    parser.add_argument("--most", type=int, default=32, help="depth of the deepest networks")
+    parser.add_argument("--total-epochs", type=int, default=2400, help="for each problem and seed")
+    parser.add_argument("--minutes", type=float, help="instead of --total-epochs")
+    parser.add_argument("--most", type=int, default=16, help="depth of the deepest networks")
     parser.add_argument("--jobs", type=int, help="number of workers; by default, one per core")
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "known-depths", help="for tables and trainings")
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -214,10 +233,10 @@ def main() -> None:
     if unknown := set(options.problems) - set(PROBLEMS):
         parser.error(f"unknown problems: {', '.join(sorted(unknown))}; known are {', '.join(PROBLEMS)}")
     if not options.page:
-        limit = {"minutes": options.minutes} if options.total_epochs is None else {"total_epochs": options.total_epochs}
+        limit = {"total_epochs": options.total_epochs} if options.minutes is None else {"minutes": options.minutes}
         tasks = [(name, seed) for name in options.problems or PROBLEMS for seed in options.seeds]
         measure(tasks, options.folder, {"most": options.most} | limit, options.jobs, options.out)
-    answers = json.loads(options.out.read_text())["answers"]
+    answers = read_answers(options.out)
     write_atomic(options.out.with_suffix(".md"), page(answers))
     checks = check_answers(answers)
     for check in checks:

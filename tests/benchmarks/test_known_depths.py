@@ -1,12 +1,22 @@
 """Problems whose need for depth is known: the tables are what they claim to be, and wrong answers are found out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from _known_problems import PROBLEMS, Array, Table, folded_line, folded_paper, linear_numbers, parity, sum_tree
-from known_depths import Answers, check_answers, page
+from _known_problems import (
+    PROBLEMS,
+    Array,
+    Table,
+    folded_paper,
+    linear_numbers,
+    nested_conditions,
+    nested_distances,
+    parity,
+)
+from known_depths import Answers, check_answers, page, read_answers
 from sklearn.linear_model import LinearRegression, LogisticRegression  # type: ignore[import-untyped]
 
 from verydeep.data import load_dataset
@@ -59,20 +69,15 @@ def test_a_linear_model_is_far_from_the_lowest_loss_of_other_problems(name: str)
 
 def test_the_lowest_loss_follows_from_the_noise() -> None:
     assert linear_numbers(0, 100_000).lowest_loss == pytest.approx(1 / 2, abs=0.01)
-    assert folded_line(4, 0, 100_000).lowest_loss == pytest.approx(0.09 / 1.09, abs=0.002)
-    assert sum_tree(3, 0, 100_000).lowest_loss == pytest.approx(0.04 / 1.04, abs=0.002)
+    assert nested_conditions(4, 0, 100_000).lowest_loss == pytest.approx(0.04 / 1.04, abs=0.002)
+    assert nested_distances(3, 0, 100_000).lowest_loss == pytest.approx(0.04 / 1.04, abs=0.002)
     assert parity(0, 100_000).lowest_loss == pytest.approx(-(0.05 * np.log(0.05) + 0.95 * np.log(0.95)), abs=0.005)
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_rectified_layers_of_the_level_compute_the_rule_exactly(level: int) -> None:
-    line, paper, tree = folded_line(level, 0, 500), folded_paper(level, 0, 500), sum_tree(level, 0, 500)
-
-    folded, total = line.x[:, 0], np.zeros(500)
-    for _ in range(level):
-        folded = 2 * folded - 4 * _relu(folded - 0.5)
-        total = total + folded
-    assert np.corrcoef(total, line.truth)[0, 1] == pytest.approx(1)
+    paper, distances = folded_paper(level, 0, 500), nested_distances(level, 0, 500)
+    conditions = nested_conditions(level, 0, 500)
 
     units = paper.x
     for _ in range(level):
@@ -81,23 +86,28 @@ def test_rectified_layers_of_the_level_compute_the_rule_exactly(level: int) -> N
     odds = np.log(paper.truth[:, 1] / paper.truth[:, 0])
     assert np.corrcoef(units @ [1, -0.3], odds)[0, 1] == pytest.approx(1)
 
-    node = tree.x
-    for _ in range(level):
-        sums = node[:, ::2] + node[:, 1::2]
-        node = _relu(sums) + _relu(-sums)
-        node = (node - node.mean()) / node.std()
-    assert np.corrcoef(node[:, 0], tree.truth)[0, 1] == pytest.approx(1)
+    value = np.zeros(500)
+    for feature in distances.x.T:
+        total = 1.5 * feature + value
+        value = _relu(total) + _relu(-total)
+        value = (value - value.mean()) / value.std()
+    assert np.corrcoef(value, distances.truth)[0, 1] == pytest.approx(1)
+
+    value = np.zeros(500)
+    for sign in conditions.x.T[::-1]:  # with what is at most 2 * level, the sign opens one of two pairs of units
+        value, room = 1 + value, 2 * level * sign
+        value = (
+            _relu(value + room - 2 * level)
+            - _relu(-value + room - 2 * level)
+            + (_relu(-value - room - 2 * level) - _relu(value - room - 2 * level))
+        )
+    assert np.corrcoef(value, conditions.truth)[0, 1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("level", [1, 3, 5])
-def test_the_folded_line_has_a_kink_for_every_fold_of_every_piece(level: int) -> None:
-    table = folded_line(level, 0)
-    order = np.argsort(table.x[:, 0])
-    slopes = np.diff(table.truth[order]) / np.diff(table.x[order, 0])
-    within = slopes[:-1][np.isclose(slopes[:-1], slopes[1:], rtol=1e-3)]
-    assert len(np.unique(np.sign(within) * np.round(np.abs(within), 1))) <= 2**level
-    kinks = (~np.isclose(slopes[:-1], slopes[1:], rtol=1e-3)).sum()
-    assert 2**level - 1 <= kinks <= 2 * (2**level - 1)  # two differences of neighbours see each kink
+def test_answers_for_problems_that_there_are_no_more_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text(json.dumps({"answers": _right() | {"folded-line-1": {"0": _answer(1)}}}))
+    assert list(read_answers(tmp_path / "answers.json")) == list(PROBLEMS)
+    assert read_answers(tmp_path / "none.json") == {}
 
 
 def test_right_answers_pass_all_checks() -> None:
@@ -112,8 +122,8 @@ def test_right_answers_pass_all_checks() -> None:
         ("linear-odds", 1, "linear-odds"),
         ("linear-odds", None, "linear-odds"),
         ("parity", 0, "parity"),
-        ("folded-line-3", 1, "folded line"),
-        ("sum-tree-3", None, "sum tree"),
+        ("nested-distances-2", 1, "nested distances"),
+        ("nested-conditions-7", None, "nested conditions"),
     ],
 )
 def test_a_wrong_answer_fails_its_check(name: str, depth: int | None, claim: str) -> None:
@@ -124,14 +134,14 @@ def test_a_wrong_answer_fails_its_check(name: str, depth: int | None, claim: str
 
 def test_an_answer_deeper_than_a_network_that_is_enough_fails() -> None:
     answers = _right()
-    answers["sum-tree-3"]["0"]["points"][0] |= {"excess": 0.0}
+    answers["nested-conditions-7"]["0"]["points"][0] |= {"excess": 0.0}
     [failed] = [check for check in check_answers(answers) if not check.holds]
-    assert failed.found == "sum-tree-3, seed 0"
+    assert failed.found == "nested-conditions-7, seed 0"
 
 
 def test_repeats_outside_the_intervals_fail_if_there_are_many() -> None:
     answers = _right()
-    for number, name in enumerate(["folded-line-5", "folded-paper-3", "sum-tree-3"]):
+    for number, name in enumerate(["nested-distances-3", "folded-paper-3", "nested-conditions-7"]):
         answers[name]["1"] = _answer(40)
         assert all(check.holds for check in check_answers(answers)) == (number < 2)
 
@@ -139,7 +149,9 @@ def test_repeats_outside_the_intervals_fail_if_there_are_many() -> None:
 def test_the_page_has_a_row_per_problem_and_check() -> None:
     text = page(_right())
     assert text.count("\n| ") == len(PROBLEMS) + 1 + 10
-    assert "| parity | 6,000 × 30 |" in text
+    assert "| parity | 6,000 × 30 | searched |" in text
+    assert "| nested-distances-3 | 6,000 × 3 | 4 |" in text
+    assert text.count("| 2,400 epochs |") == len(PROBLEMS)
     assert "| no |" not in text
 
 
@@ -158,7 +170,8 @@ def _linear_loss(table: Table) -> float:
 def _answer(depth: int | None) -> dict[str, Any]:
     points = [{"depth": each, "loss": 0.5, "excess": 0.2, "excess_error": 0.1} for each in range(depth or 0)]
     points.append({"depth": depth or 0, "loss": 0.3, "excess": 0.0, "excess_error": 0.1})
-    return {"depth": depth, "interval": None if depth is None else (depth, depth + 1), "points": points}
+    interval = None if depth is None else (depth, depth + 1)
+    return {"depth": depth, "interval": interval, "points": points, "budget": {"most": 16, "total_epochs": 2400}}
 
 
 def _right() -> Answers:
