@@ -102,7 +102,7 @@ def test_nothing_is_shortened_in_time_and_nothing_begins_before_all_searches_hav
     assert study.final() == []
     study.end_all()
     assert phases(study, digits, PLAN, 30.0).advance()
-    assert {(group.config.epochs, len(group.seeds)) for group in study.final()} == {(40, 5)}
+    assert {(group.config.epochs, len(group.seeds or ())) for group in study.final()} == {(40, 5)}
     assert check_plan(tmp_path, digits, asked(PLAN)) == PLAN
 
 
@@ -146,7 +146,7 @@ def test_counted_epochs_do_not_depend_on_the_clock(digits: Problem, tmp_path: Pa
         study.seconds = elapsed
         study.end_all()
         assert phases(study, digits, counted, elapsed, count_epochs()).advance()
-        assert {(group.config.epochs, len(group.seeds)) for group in study.final()} == {(40, 5)}
+        assert {(group.config.epochs, len(group.seeds or ())) for group in study.final()} == {(40, 5)}
         study.end_all()
         assert phases(study, digits, counted, elapsed, count_epochs()).advance()
         assert any(group.name == "settings/highway-3" for group in study.groups)
