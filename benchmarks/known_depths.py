@@ -1,8 +1,11 @@
 """`how_deep` on problems whose need for depth is known by construction: `python benchmarks/known_depths.py`.
 
-    python benchmarks/known_depths.py                              all problems, three seeds: COST
+    python benchmarks/known_depths.py                              all problems, three seeds
     python benchmarks/known_depths.py nested-distances-3 --seeds 0 --total-epochs 4000
     python benchmarks/known_depths.py --page                       only check and write the page again
+
+One problem with one seed took 5 minutes on two busy cores (a load of 10), by which all 14 with three seeds would take
+3.5 hours; idle cores need less. The file of the answers has the seconds of each.
 
 The problems are those of `_known_problems.py`. The table of a problem is the same every time; the seeds are those of
 `how_deep`, which draw the parts that are held out, the settings and the initial weights. The budget is a number of
