@@ -99,13 +99,15 @@ def _heading(options: type, group: str, members: Sequence[Setting], width: int) 
 
 def _group_text(options: type, group: str) -> str:
     """What the fields that lead to a group say about it."""
+    from verydeep.cli._options import unwrap
+
     owner: type = options
     text = group
     for name in group.split("."):
         for candidate in _with_inlined(owner):
             if name in {f.name for f in dataclasses.fields(candidate)}:
                 text = field_texts(candidate).get(name, name)
-                owner = inspect.get_annotations(candidate, eval_str=True)[name]
+                owner, _ = unwrap(inspect.get_annotations(candidate, eval_str=True)[name])
                 break
     return text
 
