@@ -138,26 +138,32 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     run(FORK)
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that a process has filled."""
+    folder = tmp_path_factory.mktemp("compiled")
+    run(STEP, XDG_CACHE_HOME=str(folder))
+    return folder
+
+
 @pytest.mark.slow
-def test_spawned_processes_share_the_cache(tmp_path: Path) -> None:
-    run(STEP, XDG_CACHE_HOME=str(tmp_path))
-    assert {path.name for path in tmp_path.rglob("*.o")} == {"serve.o", "stack-2-tanh.o"}
+def test_spawned_processes_share_the_cache(compiled: Path) -> None:
+    assert {path.name for path in compiled.rglob("*.o")} == {"serve.o", "stack-2-tanh.o"}
     refuse = """
 import verydeep.kernels.runtime._compile as compiler
 def refuse(*_): raise AssertionError("compiled")
 compiler._compile = refuse
 """
-    run(refuse + STEP, XDG_CACHE_HOME=str(tmp_path))
+    run(refuse + STEP, XDG_CACHE_HOME=str(compiled))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoil", [lambda code: code[:1000], lambda code: b"", lambda code: b"x" + code[1:]])
-def test_a_spoilt_cache_is_made_again(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
-    run(STEP, XDG_CACHE_HOME=str(tmp_path))
-    (kept,) = tmp_path.rglob("stack*.o")
+def test_a_spoilt_cache_is_made_again(compiled: Path, spoil: Callable[[bytes], bytes]) -> None:
+    (kept,) = compiled.rglob("stack*.o")
     whole = kept.read_bytes()
     kept.write_bytes(spoil(whole))
-    run(STEP, XDG_CACHE_HOME=str(tmp_path))
+    run(STEP, XDG_CACHE_HOME=str(compiled))
     assert kept.read_bytes() == whole
 
 
