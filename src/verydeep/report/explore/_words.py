@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from verydeep.report.explore._baseline import Baseline
+
 _THINGS = {"mnist": "a digit", "digits": "a digit", "fashion-mnist": "a piece of clothing"}
 
 
@@ -32,6 +34,32 @@ def page_words(data: dict[str, Any]) -> dict[str, Any]:
         "rows": hidden,
         "closable": len(closable),
     }
+
+
+def learned_nothing(baseline: Baseline, kind: str, split_name: str) -> str | None:
+    """A note for a network that is not better than an answer which is always the same; None for others.
+
+    Args:
+        baseline: How good both are.
+        kind: The kind of the task.
+        split_name: What the samples are called on which they were measured.
+    """
+    if baseline.is_beaten:
+        return None
+    samples = f"{baseline.samples:,} {split_name} samples"
+    if kind == "regression":
+        fact = f"its R² on {samples} is {baseline.score:.2f}, and always answering with their mean gives 0"
+    elif kind == "multilabel":
+        fact = (
+            f"{baseline.score:.1%} of its labels for {samples} are correct, and always giving the most frequent value "
+            f"of each label makes {baseline.constant:.1%} correct"
+        )
+    else:
+        fact = (
+            f"it answers {baseline.score:.1%} of {samples} correctly, and always answering {baseline.name} gives "
+            f"{baseline.constant:.1%}"
+        )
+    return f"This network has learned little or nothing: {fact}. What its layers do here says nothing about the data."
 
 
 def _ways(inputs: dict[str, Any], thing: str) -> str:
