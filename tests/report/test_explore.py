@@ -114,10 +114,11 @@ def test_ink_is_measured_like_mnist() -> None:
 
 def test_the_words_fit_the_network() -> None:
     affine, highway = {"op": "affine", "layer": None}, {"op": "highway", "layer": 0}
-    data = {"inputs": {"kind": "row"}, "name": "run", "data_name": "wine", "parameters": 1234}
+    data = {"inputs": {"kind": "row"}, "name": "run", "data_name": "wine", "parameters": 1234, "split": "test", "accuracy": 0.9}
     deep = page_words(data | {"network": {"steps": [affine, highway, affine]}})
     assert deep["headline"] == "Watch a row travel through 2 layers"
     assert "1 of them highway layers" in deep["about"]
+    assert deep["about"].endswith("trained on wine with 90.00% test accuracy.")
     flat = page_words(data | {"network": {"steps": [affine]}})
     assert flat["headline"] == "See how a linear model answers for a row"
     assert (flat["rows"], flat["closable"]) == (0, 0)

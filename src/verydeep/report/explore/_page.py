@@ -81,6 +81,7 @@ def write_explore(
         "name": _name(run),
         "data_name": dataset.name,
         "split": names[split_name],
+        "accuracy": _accuracy(run, split_name),
         "task": {"kind": task.kind, "names": task.names, "mean": task.mean, "deviation": task.deviation},
         "network": {"steps": network.steps}
         | describe_weights(network.weights, model, samples.x, samples.outputs, task),
@@ -96,6 +97,13 @@ def write_explore(
     note = learned_nothing(samples.baseline, task.kind, names[split_name])
     write_atomic(Path(path), _render(data | {"parameters": network.weights.size}, note))
     return samples
+
+
+def _accuracy(run: Run, split_name: str) -> float | None:
+    """The accuracy that training measured on all held-out samples."""
+    if run.measured is None or run.measure != "accuracy" or run.task.kind != "classification":
+        return None
+    return run.measured.test_accuracy if split_name == "test" else run.measured.valid_accuracy
 
 
 def _name(run: Run) -> str:

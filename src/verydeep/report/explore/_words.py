@@ -4,6 +4,7 @@ from typing import Any
 
 from verydeep.report.explore._baseline import Baseline
 
+_NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 _THINGS = {"mnist": "a digit", "digits": "a digit", "fashion-mnist": "a piece of clothing"}
 
 
@@ -21,16 +22,19 @@ def page_words(data: dict[str, Any]) -> dict[str, Any]:
     thing = _THINGS.get(data["data_name"], "an image" if is_image else "a row")
     journey = f"Watch {thing} travel through {hidden} {layer}"
     does = ", and see what every layer does to it." if hidden else ", and see the answer."
-    of = ""
+    of, kind = "", None
     if closable:
         does = ", see what every layer does to it, and close layers to find out which ones matter."
         kind = "highway" if any(step["op"].startswith("highway") for step in closable) else "residual"
         of = f", {len(closable)} of them {kind} layers that can be closed"
+    accuracy = "" if data["accuracy"] is None else f" with {data['accuracy']:.2%} {data['split']} accuracy"
+    trained_on = _NAMES.get(data["data_name"], data["data_name"])
     return {
         "headline": journey if hidden else f"See how a linear model answers for {thing}",
         "lead": _ways(inputs, thing) + does,
         "about": f"Network {data['name']}: {hidden} hidden {layer}{of}, {data['parameters']:,} weights, trained on "
-        f"{data['data_name']}.",
+        f"{trained_on}{accuracy}.",
+        "kind": kind,
         "rows": hidden,
         "closable": len(closable),
     }
