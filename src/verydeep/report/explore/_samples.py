@@ -64,7 +64,8 @@ def choose_samples(model: Network, split: Split, raw: UnpreparedSplit, task: Tas
     mistakes = _mistakes(outputs, y, task)
     places = np.arange(len(rows))
     scored = places < count
-    more = places[~scored & (mistakes > 0)][: min(_MORE_WRONG, count // 2)] if task.kind == "classification" else places[:0]
+    most = min(_MORE_WRONG, count // 2) if task.kind == "classification" else 0
+    more = places[~scored & (mistakes > 0)][:most]
     chosen = np.concatenate([places[scored], more])
     chosen = chosen[np.argsort(-mistakes[chosen], kind="stable")]
     index = torch.from_numpy(rows[chosen])
