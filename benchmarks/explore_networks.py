@@ -3,7 +3,8 @@
 Makes random networks, of every kind of layer, activation, pooling and carry, for random data with every preparation,
 and writes the page of each. Headless chromium computes the logits of its samples with the code and the weights in the
 page: with all layers open, and with some closed, both from the start and from the first closed layer on. Python
-computes the same with torch, in double precision. Results: results/benchmarks/explore-networks.json.
+computes the same with torch, in double precision, with weights rounded to float16 where those of the page are. Results:
+results/benchmarks/explore-networks.json.
 """
 
 import argparse
@@ -158,8 +159,8 @@ def logits_in_python(model: Network, x: Tensor, closed: set[int]) -> Tensor:
         return model.classifier(y)
 
 
-def compare(page: Page, run: Run, path: Path, random: np.random.Generator) -> tuple[float, float, int]:
-    """The largest differences of logits, open and closed, relative to logits above 1; the number of closed layers."""
+def compare(page: Page, run: Run, path: Path, random: np.random.Generator) -> dict[str, Any]:
+    """The largest differences of logits, open and closed, relative to logits above 1."""
     x = write_explore(run, path).x
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
     assert found is not None
@@ -168,12 +169,15 @@ def compare(page: Page, run: Run, path: Path, random: np.random.Generator) -> tu
     closed = sorted({int(layer) for layer in random.integers(0, layers, max(1, layers // 3))}) if layers else []
     samples = [0, len(x) // 2, len(x) - 1]
     computed = np.array(page.evaluate(RUN, [store, samples, closed]))  # (sample, way, output)
+    model, precision = run.model, store["network"]["precision"]
+    if precision == "float16":
+        model.half()
     worst = []
     for ways, shut in (([0], set()), ([1, 2], set(closed))):
-        expected = logits_in_python(run.model, x[samples], shut).numpy()
+        expected = logits_in_python(model, x[samples], shut).numpy()
         apart = np.abs(computed[:, ways] - expected[:, None]) / np.maximum(1, np.abs(expected[:, None]))
         worst.append(float(apart.max()))
-    return worst[0], worst[1], len(closed)
+    return {"precision": precision, "closed_layers": len(closed), "open": worst[0], "closed": worst[1]}
 
 
 def main() -> None:
@@ -201,12 +205,12 @@ def main() -> None:
             architect = convolutional if is_convolutional else fully_connected
             model = architect(run.model.input_shape, len(run.task.names), number // 2, random)
             changed = give_network(run, model, folder / f"network-{number}")
-            opened, shut, closed = compare(page, changed, folder / "page.html", random)
+            found = compare(page, changed, folder / "page.html", random)
             seen.update(described := parts(model))
-            row = {"data": run.path.name, "network": described, "closed_layers": closed, "open": opened, "closed": shut}
-            rows.append(row)
-            what = f"{number + 1}: {run.path.name}, {', '.join(described)}"
-            print(f"{what}: {opened:.1e} open, {shut:.1e} with {closed} closed", flush=True)
+            rows.append({"data": run.path.name, "network": described} | found)
+            what = f"{number + 1}: {run.path.name}, {', '.join(described)}, {found['precision']}"
+            apart = f"{found['open']:.1e} open, {found['closed']:.1e} with {found['closed_layers']} closed"
+            print(f"{what}: {apart}", flush=True)
             shutil.rmtree(changed.path)
     worst = max(max(row["open"], row["closed"]) for row in rows)
     passed = sum(max(row["open"], row["closed"]) <= TOLERANCE for row in rows)
