@@ -4,16 +4,19 @@ Writes the pages of a few networks and uses them in headless chromium: how large
 and how long after choosing another sample, or after a click that closes a layer, the answer and the score over all
 samples are there. Times are from the click to the changed text, the minimum and the median. On a busy machine they say
 little; the processor time of the page per click, for answer, score and drawing together, depends less on what else
-runs. Results: results/benchmarks/explore-page.json.
+runs. Results: results/benchmarks/explore-page.json; those of networks that are not named stay.
 """
 
 import argparse
+import json
+import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +124,7 @@ def main() -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.exit("explore_page: chromium or Chrome must be installed")
-    results = {}
+    results = json.loads(OUT.read_text())["networks"] if OUT.exists() else {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         options = {"args": ["--disable-gpu", "--disable-dev-shm-usage"], "executable_path": browser}
         chromium = playwright.chromium.launch(**options)  # type: ignore[arg-type]
@@ -137,6 +140,8 @@ def main() -> None:
                 "samples": int(samples.scored.sum()),
                 "seconds_to_write": round(time.perf_counter() - began, 1),
                 **measure(page, session, path, run.model.highway_depth),
+                "load_average": round(os.getloadavg()[0], 2),
+                "date": datetime.now(UTC).isoformat(timespec="seconds"),
             }
             print(name, results[name], flush=True)
             write_result(
