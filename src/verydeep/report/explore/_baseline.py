@@ -1,5 +1,6 @@
 """Whether a network has learned anything: its score against that of an answer which is always the same."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -27,7 +28,7 @@ class Baseline:
     @property
     def is_beaten(self) -> bool:
         """Whether the network is better by more than two standard errors; an R2 above 0 is enough."""
-        error = (self.constant * (1 - self.constant) / max(self.samples, 1)) ** 0.5
+        error = math.sqrt(self.constant * (1 - self.constant) / max(self.samples, 1))
         return self.score > self.constant + 2 * error
 
 
