@@ -2,8 +2,11 @@
 
     python benchmarks/pretrained.py                       measure the accuracy of each again, from its files
     python benchmarks/pretrained.py add RUN NAME          add the network of a finished run as pretrained/NAME
+    python benchmarks/pretrained.py add RUN NAME --snapshots 0 1 2 5
+                                                          the same, with its weights after these epochs
 
-The accuracies are written to results/benchmarks/pretrained.json, beside those that training recorded.
+Snapshots are rounded to a byte per weight. The accuracies are written to results/benchmarks/pretrained.json, beside
+those that training recorded; those of snapshots show what the rounding costs.
 """
 
 import argparse
@@ -16,13 +19,14 @@ from _result import write_result
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.training import PREFIX, Run, evaluate, list_pretrained, load_data
+from verydeep.training.run._snapshots import save_rounded_snapshot
 
 ROOT = Path(__file__).parents[1]
 FILES = ("config.json", "data.json", "environment.json", "metrics.jsonl", "model.safetensors", "summary.json")
 
 
-def add(folder: Path, name: str) -> None:
-    """Copy what a run needs to predict and to be examined."""
+def add(folder: Path, name: str, snapshots: list[int]) -> None:
+    """Copy what a run needs to predict and to be examined, and some of its snapshots."""
     run = Run.load(folder)
     if run.summary is None:
         raise SystemExit(f"{folder} has not finished")
@@ -30,6 +34,9 @@ def add(folder: Path, name: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in FILES:
         shutil.copy(folder / file, target / file)
+    shutil.rmtree(target / "snapshots", ignore_errors=True)
+    for epoch in snapshots:
+        save_rounded_snapshot(target, epoch, run.model_at(epoch).state_dict())
     environment = json.loads((folder / "environment.json").read_text())
     environment.pop("command", None)  # it names folders of this machine
     write_atomic(target / "environment.json", json.dumps(environment, indent=1) + "\n")
@@ -39,8 +46,17 @@ def measure(name: str) -> dict[str, object]:
     run = Run.load(f"{PREFIX}{name}")
     recorded = run.measured
     assert recorded is not None
-    found = evaluate(run.model, load_data(run))
-    kilobytes = sum(file.stat().st_size for file in (ROOT / "pretrained" / name).iterdir()) / 1000
+    data = load_data(run)
+    found = evaluate(run.model, data)
+    kilobytes = sum(file.stat().st_size for file in (ROOT / "pretrained" / name).rglob("*")) / 1000
+    recorded_at = {line.epoch: line.test_accuracy for line in run.metrics}
+    snapshots = {
+        epoch: {
+            "test_accuracy": evaluate(run.model_at(epoch), data).score,
+            "recorded_test_accuracy": recorded_at.get(epoch),
+        }
+        for epoch in run.snapshots
+    }
     return {
         "data": run.config.data.source,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
@@ -48,6 +64,7 @@ def measure(name: str) -> dict[str, object]:
         "test_accuracy": found.score,
         "recorded_test_accuracy": recorded.test_accuracy,
         "epochs": len(run.metrics),
+        "snapshots": snapshots,
         "seed": run.config.seed,
         "trained_on": read_json(run.path / "environment.json"),
     }
@@ -56,11 +73,13 @@ def measure(name: str) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arguments", nargs="*", metavar="add RUN NAME")
-    words = parser.parse_args().arguments
+    parser.add_argument("--snapshots", nargs="+", type=int, default=[], metavar="EPOCH")
+    options = parser.parse_args()
+    words = options.arguments
     if words:
         if len(words) != 3 or words[0] != "add":
             parser.error("expected: add RUN NAME")
-        add(Path(words[1]), words[2])
+        add(Path(words[1]), words[2], options.snapshots)
         return
     found = {name: measure(name) for name in list_pretrained()}
     for name, values in found.items():

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from verydeep.errors import UserError
-from verydeep.models import ConvConfig, Highways, build, create_model, list_models, multiply_adds
+from verydeep.models import Conv, ConvConfig, Dense, Highways, Pool, build, create_model, list_models, multiply_adds
 from verydeep.nn import (
     HighwayConv2d,
     HighwayStack,
@@ -133,6 +133,13 @@ def test_pooling_rounds_sizes_up() -> None:
         if isinstance(layer, nn.MaxPool2d):
             sizes.append(x.shape[-1])
     assert sizes == [12, 6, 3]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 5])
+def test_pooling_may_leave_out_positions(stride: int) -> None:
+    for side in (5, 6, 7, 12):
+        model = build(ConvConfig((Conv(2), Pool(2, stride), Dense(3)), (1, side, side + 1), 2))
+        assert model(torch.zeros(1, 1, side, side + 1)).shape == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["highway-mnist-16", "highway-mlp", "highway-110"])

@@ -12,10 +12,11 @@ import torch
 from verydeep.cli import main
 from verydeep.data import Split, Task, UnpreparedSplit
 from verydeep.models import MLPConfig, Network, build
+from verydeep.report.explore._baseline import measure_baseline
 from verydeep.report.explore._ink import describe_ink
 from verydeep.report.explore._samples import choose_samples
 from verydeep.report.explore._weights import describe_weights
-from verydeep.report.explore._words import page_words
+from verydeep.report.explore._words import learned_nothing, page_words
 from verydeep.training import ModelConfig, Run, TrainConfig, train
 
 
@@ -100,6 +101,24 @@ def test_large_weights_become_float16_if_the_answers_stay(scale: float, precisio
     assert describe_weights(weights, model, x, -outputs, task, large=0)["precision"] == "float32"
 
 
+def test_a_network_that_learned_nothing_is_named() -> None:
+    task, y = Task("classification", ("a", "b")), torch.tensor([0, 0, 0, 1] * 100)
+    right, constant = torch.nn.functional.one_hot(y, 2).float(), torch.tensor([[1.0, 0.0]]).expand(400, 2)
+    assert learned_nothing(measure_baseline(right, y, task), "classification", "test") is None
+    note = learned_nothing(measure_baseline(constant, y, task), "classification", "test")
+    assert note is not None
+    assert "75.0% of 400 test samples correctly, and always answering a gives 75.0%" in note
+    labels = torch.stack([y, 1 - y], 1).float()
+    several = Task("multilabel", ("a", "b"))
+    assert measure_baseline(labels - 0.5, labels, several).is_beaten
+    assert not measure_baseline(torch.tensor([[-1.0, 1.0]]).expand(400, 2), labels, several).is_beaten
+    numbers, number = torch.randn(400, 1), Task("regression", ("a",), (0.0,), (1.0,))
+    assert measure_baseline(numbers + 0.1, numbers, number).is_beaten
+    note = learned_nothing(measure_baseline(torch.zeros(400, 1) + 9, numbers, number), "regression", "test")
+    assert note is not None
+    assert "always answering with their mean gives 0" in note
+
+
 def test_ink_is_measured_like_mnist() -> None:
     images = np.zeros((3, 1, 28, 28), dtype=np.uint8)
     images[:, :, 4:24, 9:19] = 255
@@ -114,10 +133,18 @@ def test_ink_is_measured_like_mnist() -> None:
 
 def test_the_words_fit_the_network() -> None:
     affine, highway = {"op": "affine", "layer": None}, {"op": "highway", "layer": 0}
-    data = {"inputs": {"kind": "row"}, "name": "run", "data_name": "wine", "parameters": 1234}
+    data = {
+        "inputs": {"kind": "row"},
+        "name": "run",
+        "data_name": "wine",
+        "parameters": 1234,
+        "split": "test",
+        "accuracy": 0.9,
+    }
     deep = page_words(data | {"network": {"steps": [affine, highway, affine]}})
     assert deep["headline"] == "Watch a row travel through 2 layers"
     assert "1 of them highway layers" in deep["about"]
+    assert deep["about"].endswith("trained on wine with 90.00% test accuracy.")
     flat = page_words(data | {"network": {"steps": [affine]}})
     assert flat["headline"] == "See how a linear model answers for a row"
     assert (flat["rows"], flat["closable"]) == (0, 0)

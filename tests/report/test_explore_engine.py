@@ -141,6 +141,23 @@ def test_the_answer_of_the_first_layer_is_the_classifier_on_its_output(engine: P
     torch.testing.assert_close(torch.tensor(result["found"][0][0]["first"]), wanted[0])
 
 
+def test_the_answer_after_a_layer_is_that_of_closing_all_later_ones(engine: Page) -> None:
+    torch.manual_seed(1)
+    config = ConvConfig((Conv(4), Highways((3, 3)), Pool(2, 2), Highways((1, 3)), Pool(), Dense(6)), (1, 8, 8), 3)
+    model, x = build(config).eval(), torch.randn(1, 1, 8, 8)
+    described = describe_network(model)
+    script = """([steps, weights, input]) => {
+      const network = new Network(steps, Float32Array.from(weights)), trace = network.run(Float32Array.from(input));
+      return steps.map((_, number) => [...(network.answerAfter(trace, number) ?? [])]);
+    }"""
+    found = engine.evaluate(script, [described.steps, described.weights.tolist(), x.flatten().tolist()])
+    for number, step in enumerate(described.steps):
+        if step["layer"] is not None:
+            with torch.no_grad():
+                wanted = model(x, closed=set(range(step["layer"] + 1, 4)))
+            torch.testing.assert_close(torch.tensor(found[number]), wanted[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["lstm-highway", "recurrent-highway", "resnet-110", "dasnet"])
 def test_a_network_that_the_page_cannot_run_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="the page cannot show this network"):

@@ -161,6 +161,8 @@ def test_the_page_stands_alone(trained: Run, page: Path) -> None:
 def test_headings_are_in_order_and_everything_to_look_at_has_words(trained: Run, page: Path) -> None:
     write_report(trained, page, made_up.findings())
     found = read(page)
+    link = next(link for link in found.all("a") if not str(link["href"]).startswith("#"))
+    assert (page.parent / str(link["href"])).resolve() == (trained.path / "explore.html").resolve()
     levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))

@@ -8,7 +8,7 @@ import torch
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.training import Run, train
-from verydeep.training.run._snapshots import snapshot_epochs
+from verydeep.training.run._snapshots import save_rounded_snapshot, snapshot_epochs
 
 from .conftest import Configure
 
@@ -53,3 +53,19 @@ def test_a_missing_or_damaged_snapshot_is_named(configure: Configure, tiny: Data
     assert Run.load(run.path).snapshots == [0, 2]
     with pytest.raises(UserError, match="000002"):
         run.model_at(2)
+
+
+def test_a_rounded_snapshot_takes_a_quarter_and_answers_alike(
+    configure: Configure, unvalidated: Dataset, tmp_path: Path
+) -> None:
+    run = train(configure(snapshots=1), tmp_path / "run", dataset=unvalidated, progress=False)
+    with torch.no_grad():
+        exact = run.model(unvalidated.test.x)
+        file = run.path / "snapshots" / "000002.safetensors"
+        before = sum(value.numel() * 4 for value in run.model.state_dict().values())
+        save_rounded_snapshot(run.path, 2, run.model.state_dict())
+        rounded = run.model_at(2)(unvalidated.test.x)
+    assert not torch.equal(rounded, exact)
+    torch.testing.assert_close(rounded, exact, rtol=0.02, atol=0.02)
+    header = 8 + int.from_bytes(file.read_bytes()[:8], "little")
+    assert file.stat().st_size - header < 0.3 * before + 100

@@ -3,7 +3,8 @@
 `_zoo` describes the named networks, `_cards` lists them with published results, `_spec` has the vocabulary that
 describes convolutional ones, and `_staged_conv` lays two out for any size of images; `_mlp`, `_conv`, `_residual`,
 `_recurrent` and `_dasnet` build networks from configurations, `_registry` creates them by name, `_weights` saves and
-loads them. A name or a configuration goes in; a `Network`, which maps a batch of samples to logits, comes out.
+loads them, and `_quantise` stores weights in a byte each. A name or a configuration goes in; a `Network`, which maps a
+batch of samples to logits, comes out.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from verydeep.models._dasnet import DasNet, DasNetConfig
     from verydeep.models._mlp import MLP, MLPConfig
     from verydeep.models._network import Network
+    from verydeep.models._quantise import dequantise as dequantise, quantise as quantise
     from verydeep.models._recurrent import RecurrentConfig, RecurrentNet
     from verydeep.models._registry import build, create_model, multiply_adds
     from verydeep.models._residual import ResidualConfig, ResidualNet
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from verydeep.models._weights import (
         architecture as architecture,
         from_pretrained,
+        load_tensors as load_tensors,
         load_weights,
         read_architecture as read_architecture,
+        read_tensors as read_tensors,
         save_pretrained,
         save_tensors as save_tensors,
         save_weights,

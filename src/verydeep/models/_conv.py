@@ -217,7 +217,8 @@ class _Builder:
         if layer.size is None:
             self._reach(channels, 1, 1)
             return nn.AdaptiveMaxPool2d(1) if layer.how == "max" else nn.AdaptiveAvgPool2d(1)
-        height, width = (-(-(side - layer.size) // layer.stride) + 1 for side in sides)
+        # Rounded up, but without a window that would start beyond the edge.
+        height, width = (min(-(-(side - layer.size) // layer.stride), (side - 1) // layer.stride) + 1 for side in sides)
         self._reach(channels, height, width)
         make = nn.MaxPool2d if layer.how == "max" else nn.AvgPool2d
         return make(layer.size, layer.stride, ceil_mode=True)

@@ -128,10 +128,19 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         >>> save_weights(nn.Linear(3, 2), "linear.safetensors")
         >>> load_weights(nn.Linear(3, 2), "linear.safetensors")
     """
+    load_tensors(model, read_tensors(path), path)
+
+
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """Read a safetensors file."""
     try:
-        weights = load_file(path)
+        return load_file(path)
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+
+
+def load_tensors(model: nn.Module, weights: Mapping[str, Tensor], path: str | Path) -> None:
+    """Load weights into a module, as `load_weights` does; the path is named if they do not fit."""
     expected = model.state_dict()
     problems = [f"missing {name}" for name in expected if name not in weights]
     problems += [f"unknown {name}" for name in weights if name not in expected]

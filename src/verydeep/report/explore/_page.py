@@ -14,7 +14,7 @@ from verydeep.report.explore._network import describe_network
 from verydeep.report.explore._samples import EmbeddedSamples, choose_samples
 from verydeep.report.explore._snapshots import describe_snapshots
 from verydeep.report.explore._weights import describe_weights
-from verydeep.report.explore._words import page_words
+from verydeep.report.explore._words import learned_nothing, page_words
 from verydeep.report.html._heat_maps import colour_maps
 from verydeep.report.html._render import fill_template, read_page_file
 from verydeep.training import Run, RunData, list_pretrained, load_own_with_raw, split_of
@@ -81,6 +81,7 @@ def write_explore(
         "name": _name(run),
         "data_name": dataset.name,
         "split": names[split_name],
+        "accuracy": _accuracy(run, split_name),
         "task": {"kind": task.kind, "names": task.names, "mean": task.mean, "deviation": task.deviation},
         "network": {"steps": network.steps}
         | describe_weights(network.weights, model, samples.x, samples.outputs, task),
@@ -93,8 +94,16 @@ def write_explore(
         "importance": importance,
         "snapshots": describe_snapshots(run, network.weights),
     }
-    write_atomic(Path(path), _render(data | {"parameters": network.weights.size}))
+    note = learned_nothing(samples.baseline, task.kind, names[split_name])
+    write_atomic(Path(path), _render(data | {"parameters": network.weights.size}, note))
     return samples
+
+
+def _accuracy(run: Run, split_name: str) -> float | None:
+    """The accuracy that training measured on all held-out samples."""
+    if run.measured is None or run.measure != "accuracy" or run.task.kind != "classification":
+        return None
+    return run.measured.test_accuracy if split_name == "test" else run.measured.valid_accuracy
 
 
 def _name(run: Run) -> str:
@@ -104,8 +113,8 @@ def _name(run: Run) -> str:
     return pretrained if pretrained and run.path.resolve().parent.name == "pretrained" else name
 
 
-def _render(data: dict[str, Any]) -> str:
-    context = page_words(data) | {"data": data, "name": data["name"]}
+def _render(data: dict[str, Any], note: str | None) -> str:
+    context = page_words(data) | {"data": data, "name": data["name"], "note": note}
     style = "\n".join([read_page_file("style.css"), *map(_read, _STYLES)])
     try:
         return fill_template("explore.html", context, _script(), style, _read)

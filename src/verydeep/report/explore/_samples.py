@@ -11,6 +11,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.data import Split, Table, Task, UnpreparedSplit
 from verydeep.errors import UserError
 from verydeep.models import Network, multiply_adds
+from verydeep.report.explore._baseline import Baseline, measure_baseline
 
 _MOST, _FEWEST, _MORE_WRONG = 200, 16, 24
 _WORK = 350e6  # multiply-adds for which a browser on one core takes about a third of a second
@@ -31,6 +32,7 @@ class EmbeddedSamples:
         scored: Which of them were drawn at random, so that the score over them is unbiased; the others were added
             because their answers are wrong.
         of: The number of samples they were drawn from.
+        baseline: Whether the network is better than an answer which is always the same.
     """
 
     raw: Tensor | Table
@@ -39,6 +41,7 @@ class EmbeddedSamples:
     outputs: Tensor
     scored: np.ndarray
     of: int
+    baseline: Baseline
 
 
 def choose_samples(model: Network, split: Split, raw: UnpreparedSplit, task: Task) -> EmbeddedSamples:
@@ -57,16 +60,23 @@ def choose_samples(model: Network, split: Split, raw: UnpreparedSplit, task: Tas
     count = int(max(_FEWEST, min(_MOST, _WORK // max(work, 1), _BYTES // size)))
     searched = int(max(count, min(2000, _SEARCHED // max(work, 1))))
     rows = np.random.default_rng(0).permutation(len(split))[:searched]
-    outputs = _outputs(model, split, torch.from_numpy(rows))
-    mistakes = _mistakes(outputs, split.y[torch.from_numpy(rows)], task)
+    outputs, y = _outputs(model, split, torch.from_numpy(rows)), split.y[torch.from_numpy(rows)]
+    mistakes = _mistakes(outputs, y, task)
     places = np.arange(len(rows))
     scored = places < count
-    more = places[~scored & (mistakes > 0)][:_MORE_WRONG] if task.kind == "classification" else places[:0]
+    most = min(_MORE_WRONG, count // 2) if task.kind == "classification" else 0
+    more = places[~scored & (mistakes > 0)][:most]
     chosen = np.concatenate([places[scored], more])
     chosen = chosen[np.argsort(-mistakes[chosen], kind="stable")]
     index = torch.from_numpy(rows[chosen])
     return EmbeddedSamples(
-        raw.x[index], split.prepared(split.x[index]), raw.y[index], outputs[chosen], scored[chosen], len(split)
+        raw=raw.x[index],
+        x=split.prepared(split.x[index]),
+        targets=raw.y[index],
+        outputs=outputs[chosen],
+        scored=scored[chosen],
+        of=len(split),
+        baseline=measure_baseline(outputs, y, task),
     )
 
 

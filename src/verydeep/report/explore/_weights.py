@@ -12,7 +12,7 @@ from verydeep.data import Task
 from verydeep.models import Network
 from verydeep.report.explore._inputs import encode
 
-LARGE = 2_000_000  # bytes of float32
+LARGE = 1_000_000  # bytes of float32
 _SAME = 0.01  # of a standard deviation of a regression's targets
 
 

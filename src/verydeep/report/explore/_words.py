@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from verydeep.report.explore._baseline import Baseline
+
+_NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 _THINGS = {"mnist": "a digit", "digits": "a digit", "fashion-mnist": "a piece of clothing"}
 
 
@@ -19,19 +22,48 @@ def page_words(data: dict[str, Any]) -> dict[str, Any]:
     thing = _THINGS.get(data["data_name"], "an image" if is_image else "a row")
     journey = f"Watch {thing} travel through {hidden} {layer}"
     does = ", and see what every layer does to it." if hidden else ", and see the answer."
-    of = ""
+    of, kind = "", None
     if closable:
         does = ", see what every layer does to it, and close layers to find out which ones matter."
         kind = "highway" if any(step["op"].startswith("highway") for step in closable) else "residual"
         of = f", {len(closable)} of them {kind} layers that can be closed"
+    accuracy = "" if data["accuracy"] is None else f" with {data['accuracy']:.2%} {data['split']} accuracy"
+    trained_on = _NAMES.get(data["data_name"], data["data_name"])
     return {
         "headline": journey if hidden else f"See how a linear model answers for {thing}",
         "lead": _ways(inputs, thing) + does,
         "about": f"Network {data['name']}: {hidden} hidden {layer}{of}, {data['parameters']:,} weights, trained on "
-        f"{data['data_name']}.",
+        f"{trained_on}{accuracy}.",
+        "kind": kind,
         "rows": hidden,
         "closable": len(closable),
     }
+
+
+def learned_nothing(baseline: Baseline, kind: str, split_name: str) -> str | None:
+    """A note for a network that is not better than an answer which is always the same; None for others.
+
+    Args:
+        baseline: How good both are.
+        kind: The kind of the task.
+        split_name: What the samples are called on which they were measured.
+    """
+    if baseline.is_beaten:
+        return None
+    samples = f"{baseline.samples:,} {split_name} samples"
+    if kind == "regression":
+        fact = f"its R² on {samples} is {baseline.score:.2f}, and always answering with their mean gives 0"
+    elif kind == "multilabel":
+        fact = (
+            f"{baseline.score:.1%} of its labels for {samples} are correct, and always giving the most frequent value "
+            f"of each label makes {baseline.constant:.1%} correct"
+        )
+    else:
+        fact = (
+            f"it answers {baseline.score:.1%} of {samples} correctly, and always answering {baseline.name} gives "
+            f"{baseline.constant:.1%}"
+        )
+    return f"This network has learned little or nothing: {fact}. What its layers do here says nothing about the data."
 
 
 def _ways(inputs: dict[str, Any], thing: str) -> str:

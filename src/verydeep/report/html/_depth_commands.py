@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from verydeep.depth import DepthAnswer, DepthPoint
 
@@ -21,10 +22,11 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class PageCommand:
-    """A command and what it does."""
+    """A command, what it does, and the page that it writes."""
 
     what: str
     line: str
+    page: str | None = None
 
 
 def next_commands(answer: DepthAnswer) -> list[PageCommand]:
@@ -37,7 +39,11 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
         PageCommand(f"Predict new {new[0]}:", _line("predict", network, new[1], "-o", "predictions.csv")),
         PageCommand("Export it, to run it without this program:", _line("export", network, "--onnx", "network.onnx")),
         PageCommand("See what its layers do:", _line("report", network)),
-        PageCommand("Try inputs and close layers, on a page of its own:", _line("explore", network)),
+        PageCommand(
+            "Try inputs and close layers, on a page of its own:",
+            _line("explore", network),
+            quote(f"{answer.network.path}/explore.html"),
+        ),
     ]
 
 

@@ -1,7 +1,9 @@
 """`write_report`: fill the page's templates with everything known about a run."""
 
+import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from verydeep.analysis import Findings, FoundBlocks, closable_blocks, split_name
 from verydeep.errors import UserError
@@ -66,6 +68,7 @@ def write_report(
     context |= analysis_sections(found, context["data_name"], evaluation, split, noun)
     context |= refused_section(blocks.refused if found.lesions or found.usage else ())
     context |= evaluation_section(evaluation, split) | {"next_steps": next_steps(run, found)}
+    context["explore_page"] = quote(Path(os.path.relpath(run.path / "explore.html", Path(path).parent)).as_posix())
     if evaluation is not None and evaluation.majority is not None:
         after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
         context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))

@@ -52,8 +52,9 @@ def _folders() -> dict[str, Path]:
 
 
 def _cached(name: str, source: Path) -> Path:
-    """A copy in the user's cache; that of other weights has another name."""
-    digest = hashlib.sha256((source / "config.json").read_bytes() + (source / "model.safetensors").read_bytes())
+    """A copy in the user's cache; that of other files has another name."""
+    files = sorted(file for file in source.rglob("*") if file.is_file())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     copy = user_cache() / "pretrained" / f"{name}-{digest.hexdigest()[:8]}"
     if (copy / "config.json").exists():
         return copy

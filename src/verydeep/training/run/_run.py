@@ -28,7 +28,7 @@ from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, Selection, best_epoch
 from verydeep.training.run._pretrained import resolve_pretrained
-from verydeep.training.run._snapshots import list_snapshots
+from verydeep.training.run._snapshots import list_snapshots, read_snapshot
 from verydeep.words import LOWER_IS_BETTER
 
 if TYPE_CHECKING:  # a run's folder is listed without torch
@@ -255,14 +255,14 @@ class Run:
             >>> run.snapshots, run.model_at(2).highway_depth
             ([0, 2, 4], 2)
         """
-        from verydeep.models import build, load_weights, read_architecture
+        from verydeep.models import build, load_tensors, read_architecture
 
         found = list_snapshots(self.path)
         if epoch not in found:
             kept = f"there are those after {', '.join(map(str, found))} epochs" if found else "it kept none"
             raise UserError(f"{self.path} has no snapshot after {epoch} epochs; {kept} (setting: snapshots)")
         model = build(read_architecture(self.path))
-        load_weights(model, found[epoch])
+        load_tensors(model, read_snapshot(found[epoch]), found[epoch])
         return model.eval()
 
     def predict(self, rows: Rows) -> np.ndarray:

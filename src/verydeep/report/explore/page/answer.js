@@ -7,6 +7,7 @@ class Answer {
     this.list = element.querySelector(".bars");
     this.sentence = element.querySelector(".sentence");
     this.time = element.querySelector(".time");
+    this.key = element.querySelector(".key");
     state.on("trace mode", () => this.draw());
     state.on("input", () => element.classList.add("busy"));
   }
@@ -17,6 +18,7 @@ class Answer {
     this.element.classList.remove("busy");
     this.list.replaceChildren(...slots.flatMap((slot) => this.bars(slot, slots.length > 1)));
     this.sentence.textContent = slots.map((slot) => this.say(slot, slots.length > 1)).join(" ");
+    this.key.hidden = state.closed.size === 0;
     this.time.textContent = `Computed in ${state.traces.a.milliseconds.toFixed(state.traces.a.milliseconds < 10 ? 1 : 0)} ms.`;
   }
 

@@ -93,16 +93,16 @@ class Compare {
     const { mode } = state, means = this.chosen.map((group) => shortened(group?.name ?? "", 18));
     for (const [select, isShown] of [[this.selects[0], mode === "mean" || mode === "classes"], [this.selects[1], mode === "classes"]]) select.closest("label").hidden = !isShown;
     this.quantity.closest("label").hidden = !hasGates || mode === "one";
-    const what = state.quantity === "gates" ? "gates" : "outputs", ribbon = (slot, title) => new Ribbon({ id: `ribbon-${slot}`, slot, title, note: `What the ${kind === "regression" ? "output layer" : "classifier"} would say after each layer.` });
+    const what = state.quantity === "gates" ? "gates" : "outputs", ribbon = (slot, title) => (!formsAnswers ? [] : [new Ribbon({ id: `ribbon-${slot}`, slot, title, note: `What the ${kind === "regression" ? "output layer" : "classifier"} would say after each layer.` })]);
     const between = (title, a, b) => Object.assign(this.difference("difference", title, a, b), { pair: [a, b] });
     const panels = {
       one: () => [
         new HeatMap({ id: "outputs", title: "Block outputs, y", note: "What each layer passes on.", scale: this.scale(["a"]), values: () => state.traces.a?.outputs ?? null }),
         ...(hasGates ? [new HeatMap({ id: "gates", title: "Transform gates, t", note: "Bright: transforms. Dark: copies.", scale: { ...GATES }, values: () => state.traces.a?.gates ?? null })] : []),
-        ribbon("a", "The answer as it forms"),
+        ...ribbon("a", "The answer as it forms"),
       ],
       mean: () => [this.map("first", `This sample: ${what}`, "", "a"), this.map("second", `Mean ${what}: ${means[0]}`, `Over ${plural(this.chosen[0]?.samples.length ?? 0, "sample")}.`, 0), between("Sample minus mean", "a", 0)],
-      two: () => [this.map("first", `A: ${what}`, "", "a"), this.map("second", `B: ${what}`, "", "b"), between("A minus B", "a", "b"), ribbon("a", "A: the answer as it forms"), ribbon("b", "B")],
+      two: () => [this.map("first", `A: ${what}`, "", "a"), this.map("second", `B: ${what}`, "", "b"), between("A minus B", "a", "b"), ...ribbon("a", "A: the answer as it forms"), ...ribbon("b", "B: the answer")],
       classes: () => [this.map("first", `Mean ${what}: ${means[0]}`, `Over ${plural(this.chosen[0]?.samples.length ?? 0, "sample")}.`, 0), this.map("second", `Mean ${what}: ${means[1]}`, `Over ${plural(this.chosen[1]?.samples.length ?? 0, "sample")}.`, 1), between("Difference", 0, 1)],
     };
     this.journey.show(panels[mode]());

@@ -201,11 +201,23 @@ class Network {
     return { closed: new Set(closed), outputs, gates, logits: x };
   }
 
-  // What the classifier says about the output of a step; null if that has another size than the classifier's input.
+  // What the network says if it ends after a step: pooling and classifier applied to the step's output. Null if the
+  // output does not have the size that they take.
   answerAfter(trace, number) {
-    const last = this.steps[this.steps.length - 1], x = trace.outputs[number];
-    if (last.name !== "classifier") return null;
-    if (number === this.steps.length - 1) return trace.logits;
-    return x.length === last.in[0] ? OPERATIONS.affine(last, this.weights, x).output : null;
+    const rest = this.restAfter(number);
+    return rest && rest.reduce((x, step) => OPERATIONS[step.op](step, this.weights, x).output, trace.outputs[number]);
+  }
+
+  // The steps that turn the output of a step into an answer, without the layers in between; null if sizes do not match.
+  restAfter(number) {
+    const { steps } = this, size = (shape) => shape.reduce((product, side) => product * side, 1);
+    const lastMaps = steps.findLastIndex((step) => step.out.length === 3 && step.op !== "pool");
+    const end = lastMaps < 0 ? steps.length - 1 : lastMaps + 1; // where the classifier begins
+    const rest = steps.filter((step, at) => at > number && (step.op === "pool" || at >= end));
+    const fits = rest.every((step, at) => {
+      const before = at === 0 ? steps[number].out : rest[at - 1].out;
+      return step.op === "pool" ? String(step.in) === String(before) : step.in[0] === size(before);
+    });
+    return fits ? rest : null;
   }
 }

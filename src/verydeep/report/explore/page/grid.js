@@ -46,15 +46,17 @@ class Grid {
 
   mark() {
     const chosen = Object.entries(state.inputs).filter(([slot]) => slot === "a" || state.mode === "two").map(([slot, input]) => [input.input.sample, slot]);
-    let tabbable = null;
+    let tabbable = null, isAnyWrong = false;
     for (const [sample, button] of this.buttons) {
       const slot = chosen.find(([which]) => which === sample)?.[1];
       button.setAttribute("aria-pressed", String(slot !== undefined));
       button.dataset.slot = state.mode === "two" ? slot ?? "" : "";
       button.classList.toggle("wrong", state.score?.correct?.[sample] === false);
       button.tabIndex = -1;
+      isAnyWrong ||= button.classList.contains("wrong");
       if (slot === state.slot || tabbable === null) tabbable = button;
     }
+    this.element.querySelector(".framed").hidden = !isAnyWrong;
     if (tabbable) tabbable.tabIndex = 0; // one stop for the Tab key; arrows move inside
   }
 

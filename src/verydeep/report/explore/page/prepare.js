@@ -16,6 +16,12 @@ function fromHalf(halves) {
   return Float32Array.from(halves, (bits) => table[bits]);
 }
 
+// Weights that are stored as a byte each, with a scale for every 64 of them.
+function fromBytes({ weights, scales }) {
+  const factors = fromHalf(fromBase64(scales, Uint16Array));
+  return Float32Array.from(fromBase64(weights, Int8Array), (multiple, at) => multiple * factors[at >> 6]);
+}
+
 class Preparation {
   // inputs: the description of raw samples and of their preparation.
   constructor(inputs) {

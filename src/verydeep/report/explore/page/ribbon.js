@@ -18,12 +18,8 @@ class Ribbon {
     const y = (row) => box.top + (row + 0.5 - view.first) / view.count * box.height;
     const shown = answers.map((values, row) => ({ values, y: y(row), row })).filter(({ values, row }) => values && row < reveal);
     this.range = [0, 1];
-    if (shown.length === 0) {
-      pen.fillStyle = colour("--soft");
-      pen.textAlign = "center";
-      if (answers.length && reveal > 0) pen.fillText("only after the last layer", width / 2, box.top + box.height / 2);
-    } else if (kind === "classification") this.stack(pen, shown, width, box, view);
-    else this.lines(pen, shown, width, box);
+    if (shown.length && kind === "classification") this.stack(pen, shown, width, box, view);
+    else if (shown.length) this.lines(pen, shown, width, box);
     markClosed(pen, view, box, 6, 0.8);
     markChosen(pen, view, box, width);
     this.drawAxis();

@@ -13,6 +13,11 @@ const rows = shownSteps(steps).map((number) => {
   return { step: number, layer, width: out[0], op, label: layer === null ? "" : String(layer + 1), title: layer === null ? `the plain layer ${name}` : `layer ${layer + 1}` };
 });
 const closable = rows.filter((row) => row.layer !== null);
+// Whether the answer after several layers is known; in some convolutional networks, only the last layer fits the classifier.
+const formsAnswers = (() => {
+  const plan = new Network(steps, null);
+  return rows.filter((row) => plan.restAfter(row.step) !== null).length >= Math.min(2, rows.length);
+})();
 const rowOf = (layer) => rows.findIndex((row) => row.layer === layer);
 
 // Groups of samples whose routing is averaged: classes, labels, or thirds of a regression's first target.

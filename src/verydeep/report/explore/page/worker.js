@@ -23,7 +23,7 @@ class Explorer {
   use({ snapshot }) {
     const { network, snapshots } = this.store;
     this.final ??= this.network;
-    this.network = snapshot === snapshots.length ? this.final : new Network(network.steps, fromHalf(fromBase64(snapshots[snapshot].weights, Uint16Array)));
+    this.network = snapshot === snapshots.length ? this.final : new Network(network.steps, fromBytes(snapshots[snapshot]));
     this.slots = {};
     this.traces.clear();
     this.newest++;
