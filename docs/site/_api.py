@@ -29,13 +29,14 @@ PACKAGES = {  # in the order of the navigation
 def api_pages() -> dict[str, str]:
     """The pages by their names: the list of packages, and one for each."""
     rows = tree = ""
-    pages = {}
+    pages: dict[str, str] = {}
+    seen: dict[int, str] = {}
     for package, about in PACKAGES.items():
         module = import_module(f"verydeep.{package}")
         names = public_names(module)
         rows += f"| [`verydeep.{package}`](api/{package}.md) | {about} | {', '.join(f'`{name}`' for name in names)} |\n"
         tree += f"api/{package}\n"
-        pages[f"api/{package}"] = _page(module, names)
+        pages[f"api/{package}"] = _page(module, names, seen)
     pages["api"] = (
         "# Every class and function\n\nGenerated from the docstrings. Only these names are public; files inside packages may move.\n\n"
         f"| package | about | names |\n|---|---|---|\n{rows}\n```{{toctree}}\n:hidden:\n\n{tree}```\n"
@@ -51,7 +52,7 @@ def public_names(module: ModuleType) -> list[str]:
     return [name for name in names if not inspect.ismodule(getattr(module, name))]
 
 
-def _page(module: ModuleType, names: list[str]) -> str:
+def _page(module: ModuleType, names: list[str], seen: dict[int, str]) -> str:
     text = inspect.cleandoc(module.__doc__ or "")
     lines = []
     for name in names:
@@ -59,7 +60,14 @@ def _page(module: ModuleType, names: list[str]) -> str:
         kind = "class" if inspect.isclass(value) else "function" if inspect.isfunction(value) else "data"
         if kind == "class" and issubclass(value, BaseException):
             kind = "exception"
-        lines.append(f".. auto{kind}:: {module.__name__}.{name}")
+        other = seen.setdefault(id(value), module.__name__)
+        if other != module.__name__:
+            lines.append(f"`{name}` is the same as `{other}.{name}`.")
+            kind = "other"
+        elif kind == "data":  # constants and type aliases have no docstring
+            lines.append(f".. py:data:: {module.__name__}.{name}")
+        else:
+            lines.append(f".. auto{kind}:: {module.__name__}.{name}")
         if kind == "class":
             lines.append("   :members:")
         lines.append("")

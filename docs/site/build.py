@@ -11,6 +11,7 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from _api import api_pages
 from _commands import command_pages
@@ -19,7 +20,6 @@ from sphinx.cmd.build import build_main
 SITE = Path(__file__).resolve().parent
 DOCS, ROOT = SITE.parent, SITE.parents[1]
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]+)((?:#[^)\s]*)?)\)|(<img src=\")([^\":]+)(\")")
-COPIED = (".html", ".png", ".svg", ".jpg")  # to the same place in the site
 
 
 def main(out: Path) -> int:
@@ -27,19 +27,31 @@ def main(out: Path) -> int:
     source = out.parent / f"{out.name}-source"
     for folder in (source, out):
         shutil.rmtree(folder, ignore_errors=True)
-    pages = [*DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md"), *(ROOT / "results").rglob("*.md")]
-    pages += [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-    for page in pages:
-        _write(source / site_path(page), _with_site_links(page, source))
+    titles = {path: title for part in contents() for title, path in part["pages"]}
+    for name, title in titles.items():
+        page = next((folder / f"{name}.md" for folder in (DOCS, ROOT) if (folder / f"{name}.md").exists()), None)
+        if page is not None:  # reference pages are generated below
+            text = _with_site_links(page, source, set(titles))
+            _write(source / f"{name}.md", text if text.startswith("# ") else f"# {title}\n\n{text}")
+    _write(source / "index.md", _with_site_links(DOCS / "index.md", source, set(titles)) + _navigation())
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         _copy(notebook, source)
     for page in (DOCS / "live").glob("*.html"):  # interactive pages, where there are any
         _copy(page, source / "extra")
     for name, text in (command_pages() | api_pages()).items():
         _write(source / "reference" / f"{name}.md", text)
-    home = source / "index.md"
-    _write(home, home.read_text() + _contents())
     return int(build_main(["-W", "--keep-going", "-q", "-j", "2", "-c", str(SITE), str(source), str(out)]))
+
+
+def contents() -> list[dict[str, Any]]:
+    """The parts of the navigation; each page is a pair of a title, or "", and a path without suffix."""
+    parts = tomllib.loads((SITE / "contents.toml").read_text())["part"]
+    return [part | {"pages": [_page(page) for page in part["pages"]]} for part in parts]
+
+
+def _page(entry: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.+) <(.+)>", entry)
+    return (match[1], match[2]) if match else ("", entry)
 
 
 def site_path(path: Path) -> Path:
@@ -47,21 +59,26 @@ def site_path(path: Path) -> Path:
     return path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT)
 
 
-def _with_site_links(page: Path, source: Path) -> str:
+def _with_site_links(page: Path, source: Path, shown: set[str]) -> str:
     """The page with links that lead to the same things in the site; what it shows or links to is copied."""
 
     def replace(match: re.Match[str]) -> str:
         picture, text, link, anchor, before, image, after = match.groups()
         target = (page.parent / (link or image)).resolve()
+        if text and "](" in text:  # a picture that is a link
+            text = LINK.sub(replace, text)
         if not target.exists():  # Sphinx says where
-            return match[0]
+            return match[0] if image else f"{picture}[{text}]({link}{anchor})"
         moved = Path(os.path.relpath(site_path(target), site_path(page).parent)).as_posix()
         if target.name == "README.md" and target.parent == ROOT:
             moved = "index.md"
         if target.is_dir():  # only a repository shows folders
             return text
-        if target.suffix in COPIED:
-            _copy(target, source / "extra" if target.suffix == ".html" else source)
+        if target.suffix == ".html":
+            _copy(target, source / "extra")
+        elif target.suffix == ".md" and moved != "index.md" and str(site_path(target).with_suffix("")) not in shown:
+            _copy(target, source, ".txt")  # to be downloaded
+            moved += ".txt"
         elif target.suffix != ".md":
             _copy(target, source)
         if image:
@@ -78,17 +95,17 @@ def _plain(text: str) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
 
 
-def _contents() -> str:
-    """The navigation; an entry for each page, under the headings of contents.toml."""
-    parts = tomllib.loads((SITE / "contents.toml").read_text())["part"]
-    return "".join(
-        f"\n```{{toctree}}\n:hidden:\n:caption: \"{part['title']}\"\n\n" + "\n".join(part["pages"]) + "\n```\n"
-        for part in parts
-    )
+def _navigation() -> str:
+    """An entry for each page, under the headings of contents.toml."""
+    trees = []
+    for part in contents():
+        entries = "\n".join(f"{title} <{path}>" if title else path for title, path in part["pages"])
+        trees.append(f'\n```{{toctree}}\n:hidden:\n:caption: "{part["title"]}"\n\n{entries}\n```\n')
+    return "".join(trees)
 
 
-def _copy(path: Path, folder: Path) -> None:
-    target = folder / site_path(path)
+def _copy(path: Path, folder: Path, suffix: str = "") -> None:
+    target = folder / f"{site_path(path)}{suffix}"
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, target)
 

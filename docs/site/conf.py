@@ -11,8 +11,6 @@ version = release = version_of("verydeep")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 nb_execution_mode = "off"  # notebooks are committed with their outputs
 myst_heading_anchors = 4  # the same anchors as on repository hosts
-myst_enable_extensions = ["dollarmath"] if False else []
-suppress_warnings = ["mystnb.unknown_mime_type"]
 
 default_role = "literal"  # docstrings mark code with single backticks
 autodoc_member_order = "bysource"
@@ -42,7 +40,13 @@ pygments_dark_style = "monokai"
 
 
 def setup(app):  # noqa: ANN001, ANN201, D103 - called by Sphinx
+    app.connect("autodoc-skip-member", _skip)
     extra = Path(app.srcdir) / "extra"
     if extra.exists():
         app.config.html_extra_path = [str(extra)]
     app.config.exclude_patterns = ["extra"]
+
+
+def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202, PLR0917 - called by Sphinx
+    """Leave out what scikit-learn adds to every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None

@@ -13,7 +13,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from sybil import Document, Example, Region, Sybil
+from sybil import Document, Example, Sybil
+from sybil.region import Lexeme
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
@@ -28,7 +29,7 @@ from ._pages import ROOT
 MARKERS = ("long", "cluster", "network", "gpu")
 _MARKED = re.compile(rf"# ({'|'.join(MARKERS)}): \S")
 _QUICK = {  # options that replace what a command says, by its first words
-    "depth": {"--minutes": None, "--most": "1", "--total-epochs": "300", "--jobs": "1"},
+    "depth": {"--minutes": None, "--most": "2", "--total-epochs": "760", "--jobs": "1"},
     "reproduce": {"--quick": "", "--jobs": "1"},
     "explore": {"--no-open": ""},
 }
@@ -42,9 +43,16 @@ def marker(text: str) -> str | None:
 
 
 def run_python(example: Example) -> None:
-    """Run a block in the names of its page."""
-    if not marker(example.parsed):
-        _PYTHON(example)
+    """Run a block in the names of its page, or save it as the file that a first line such as `# model.py` names."""
+    if marker(example.parsed):
+        return
+    named = re.match(r"# (\w+\.py)$", example.parsed, flags=re.M)
+    if named:
+        Path(named[1]).write_text(example.parsed)
+        return
+    quick = re.sub(r"^(epochs|steps) = \d+$", r"\1 = 2", example.parsed, flags=re.M)
+    example.parsed = Lexeme(quick, example.parsed.offset, example.parsed.line_offset)
+    _PYTHON(example)
 
 
 def check_toml(example: Example) -> None:
@@ -93,6 +101,8 @@ def quick_form(words: list[str]) -> list[str]:
     changes: dict[str, str | None] = dict(_QUICK.get(command, {}))
     if command == "train":
         known = bool(rest) and not rest[0].startswith("-") and _is_known(rest[0])
+        if rest[:1] == ["digits"]:
+            changes |= {name: value for name, value in _QUICK_NETWORK.items() if name != "--data"}
         if "--seeds" in rest:
             changes |= {"--seeds": "2", "--jobs": "1", "--epochs": "1"} | ({"--folds": "2"} if "--folds" in rest else {})
         if known:
@@ -145,4 +155,3 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), flags=re.S | re.M)
 
 
-__all__ = ["MARKERS", "Region", "blocks", "examples", "marker", "quick_form"]
