@@ -47,7 +47,9 @@ def api_pages() -> dict[str, str]:
 def public_names(module: ModuleType) -> list[str]:
     """The public names of a package, without packages inside it."""
     names = getattr(module, "__all__", None) or [
-        name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__ and name[0] != "_"
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and name[0] != "_"
     ]
     return [name for name in names if not inspect.ismodule(getattr(module, name))]
 

@@ -21,7 +21,10 @@ def command_pages() -> dict[str, str]:
     }
     for name in COMMANDS:
         options = import_module(f"verydeep.cli.commands._{name}").OPTIONS
-        parts = [_part(command, of, f"{'#' * (1 + (command != name and len(options) > 1))}") for command, of in options.items()]
+        parts = [
+            _part(command, of, f"{'#' * (1 + (command != name and len(options) > 1))}")
+            for command, of in options.items()
+        ]
         title = "" if name in options else f"# verydeep {name}\n\n{COMMANDS[name].capitalize()}.\n\n"
         pages[f"commands/{name}"] = title + "\n".join(parts)
     return pages

@@ -12,6 +12,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 nb_execution_mode = "off"  # notebooks are committed with their outputs
 myst_heading_anchors = 4  # the same anchors as on repository hosts
 
+smartquotes = False  # --resume must stay --resume
 default_role = "literal"  # docstrings mark code with single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -39,7 +40,7 @@ pygments_style = "default"
 pygments_dark_style = "monokai"
 
 
-def setup(app):  # noqa: ANN001, ANN201, D103 - called by Sphinx
+def setup(app):  # noqa: ANN001, ANN201 - called by Sphinx
     app.connect("autodoc-skip-member", _skip)
     extra = Path(app.srcdir) / "extra"
     if extra.exists():
@@ -47,6 +48,6 @@ def setup(app):  # noqa: ANN001, ANN201, D103 - called by Sphinx
     app.config.exclude_patterns = ["extra"]
 
 
-def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202, PLR0917 - called by Sphinx
+def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202 - called by Sphinx
     """Leave out what scikit-learn adds to every estimator."""
     return True if name.startswith("set_") and name.endswith("_request") else None

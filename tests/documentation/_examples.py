@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sybil import Document, Example, Sybil
-from sybil.region import Lexeme
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
+from sybil.region import Lexeme
 
 from verydeep.cli import main
 from verydeep.config import find_config, from_dict
@@ -104,11 +104,15 @@ def quick_form(words: list[str]) -> list[str]:
         if rest[:1] == ["digits"]:
             changes |= {name: value for name, value in _QUICK_NETWORK.items() if name != "--data"}
         if "--seeds" in rest:
-            changes |= {"--seeds": "2", "--jobs": "1", "--epochs": "1"} | ({"--folds": "2"} if "--folds" in rest else {})
+            changes |= {"--seeds": "2", "--jobs": "1", "--epochs": "1"} | (
+                {"--folds": "2"} if "--folds" in rest else {}
+            )
         if known:
             changes |= _QUICK_NETWORK
             if "--folder" not in rest:  # named as by the data that a reader trains on
-                changes["--folder"] = f"runs/highway-mlp-mnist-{len(list(Path('runs').glob('highway-mlp-mnist-*'))) + 1}"
+                changes["--folder"] = (
+                    f"runs/highway-mlp-mnist-{len(list(Path('runs').glob('highway-mlp-mnist-*'))) + 1}"
+                )
         elif "--resume" in rest and "--epochs" in rest:
             changes["--epochs"] = "2"
     for option, value in changes.items():
@@ -124,7 +128,12 @@ def _is_known(name: str) -> bool:
     """Whether this is the name of a configuration that comes with verydeep, or of MNIST."""
     if name == "mnist":
         return True
-    return not name.endswith((".toml", ".csv")) and not Path(name).exists() and name != "digits" and find_config(name).exists()
+    return (
+        not name.endswith((".toml", ".csv"))
+        and not Path(name).exists()
+        and name != "digits"
+        and find_config(name).exists()
+    )
 
 
 def _run(words: list[str]) -> int:
@@ -153,5 +162,3 @@ def examples(page: Path) -> Iterator[Example]:
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Language and text of every block of a page."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), flags=re.S | re.M)
-
-

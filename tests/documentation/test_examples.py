@@ -3,7 +3,10 @@
 import csv
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_iris, load_wine  # type: ignore[import-untyped]
 
+from verydeep.cli import COMMANDS
+from verydeep.cli._options import settings_of
 from verydeep.data import DataConfig
 from verydeep.training import ModelConfig, Run, TrainConfig, train
 
@@ -86,7 +91,9 @@ def _write_table(name: str, data: Any, target: str, numbers: bool = False) -> No
 def test_the_examples_run(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if page.stem in ("README", "residual"):
         _save_language_model(folder)
+    names: dict[str, Any] = {}
     for example in examples(page):
+        names = example.namespace
         try:
             example.evaluate()
         except Exception as error:
@@ -97,9 +104,8 @@ def test_the_examples_run(page: Path, folder: Path, capsys: pytest.CaptureFixtur
     for words in PRINTED.get(page.stem, ()):
         assert words in text
         assert words in printed
-    check = CHECKS.get(page.stem)
-    if check:
-        check(folder)
+    if page.stem in CHECKS:
+        CHECKS[page.stem](folder, printed, names)
 
 
 def _save_language_model(folder: Path) -> None:
@@ -112,22 +118,30 @@ def _save_language_model(folder: Path) -> None:
     words.train_from_iterator([text], trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"]))
     make: Any = PreTrainedTokenizerFast
     tokenizer = make(tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]", model_max_length=32)
-    sizes: dict[str, Any] = {"n_positions": 32, "n_layer": 3, "n_embd": 16, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+    sizes: dict[str, Any] = {
+        "n_positions": 32,
+        "n_layer": 3,
+        "n_embd": 16,
+        "n_head": 2,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
     model: Any = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **sizes))
     model.save_pretrained(folder / "gpt2")
     tokenizer.save_pretrained(folder / "gpt2")
     (folder / "book.txt").write_text(text)
 
 
-def _readme(folder: Path) -> None:
+def _readme(folder: Path, _printed: str, _names: dict[str, Any]) -> None:
     assert json.loads((folder / "runs" / "depth-wine" / "depth.json").read_text())["network"]["test_score"] > 0.9
     assert len((folder / "predictions.csv").read_text().splitlines()) == 179
     (evaluation,) = folder.glob("runs/highway-mlp-wine-1/eval/*/evaluation.json")
     assert json.loads(evaluation.read_text())["accuracy"] > 0.9
 
 
-def _search(folder: Path) -> None:
+def _search(folder: Path, printed: str, _names: dict[str, Any]) -> None:
     best = _loss(folder / "runs" / "best")
+    assert f" {best}\n" in printed  # that of the same search in Python
     assert best == min(_loss(path) for path in (folder / "runs" / "flowers" / "trials").iterdir())
 
 
@@ -138,13 +152,45 @@ def _loss(path: Path) -> float:
     return measured.valid_loss
 
 
-def _depth(folder: Path) -> None:
+def _depth(folder: Path, _printed: str, _names: dict[str, Any]) -> None:
     assert (folder / "depth.png").exists()
     for name in ("depth.html", "depth.json", "network", "plan.json"):
         assert (folder / "runs" / "small" / name).exists()
 
 
-CHECKS = {"README": _readme, "search": _search, "depth": _depth}
+def _own_data(_folder: Path, _printed: str, names: dict[str, Any]) -> None:
+    assert names["data"].classes == ("setosa", "versicolor", "virginica")
+
+
+def _batches(_folder: Path, _printed: str, names: dict[str, Any]) -> None:
+    assert names["inputs"].classes == ("setosa", "versicolor", "virginica")
+    assert names["data"].train.x.shape == (50, 3, 64, 64)
+
+
+def _predictions(_folder: Path, printed: str, _names: dict[str, Any]) -> None:
+    """The price of the same row, by `run.predict` and by onnxruntime."""
+    prices = [float(number) for number in re.findall(r"^\[\s*(\d+\.\d+)\s", printed, flags=re.M)]
+    assert len(prices) == 2
+    assert prices[0] == pytest.approx(prices[1], rel=1e-4)
+
+
+def _sklearn(folder: Path, printed: str, _names: dict[str, Any]) -> None:
+    (accuracy, *_) = re.findall(r"^([\d.]+)% on test data", printed, flags=re.M)
+    assert float(accuracy) > 85
+    (rents,) = re.findall(r"^\[ *(\d+)\.\d* +(\d+)\.\d*\]$", printed, flags=re.M)
+    assert 400 < float(rents[0]) < 600 < float(rents[1])
+    assert not (folder / "runs").exists()  # estimators leave no files
+
+
+CHECKS = {
+    "README": _readme,
+    "batches": _batches,
+    "depth": _depth,
+    "own-data": _own_data,
+    "predictions": _predictions,
+    "searching": _search,
+    "sklearn": _sklearn,
+}
 
 
 def test_no_more_blocks_are_left_out() -> None:
@@ -156,7 +202,35 @@ def test_no_more_blocks_are_left_out() -> None:
 def test_every_block_says_its_language() -> None:
     languages = {language for page in PAGES for language, _ in blocks(page)}
     assert languages == {"python", "toml", "bash", "text"}
-    assert not [page for page in PAGES for language, text in blocks(page) if language == "text" and "verydeep " in text[:9]]
+    assert not [
+        page for page in PAGES for language, text in blocks(page) if language == "text" and "verydeep " in text[:9]
+    ]
+
+
+def test_commands_and_options_exist_also_in_blocks_that_are_not_run() -> None:
+    lines = 0
+    for page in PAGES:
+        text = "".join(text for language, text in blocks(page) if language == "bash").replace("\\\n", " ")
+        for line in re.findall(r"^(?:.*-m )?verydeep (\S.*)$", text, flags=re.M):
+            command, *words = shlex.split(line, comments=True)
+            assert command in COMMANDS, f"{page.name}: {line}"
+            options = import_module(f"verydeep.cli.commands._{command}").OPTIONS
+            chosen = options.get(f"{command} {words[0]}" if words else command) or options.get(command)
+            known = {name for setting in settings_of(chosen) for name in setting.names} if chosen else set()
+            given = {word.partition("=")[0].replace("--no-", "--") for word in words if word.startswith("--")}
+            assert given <= known | {"--help"}, f"{page.name}: {line}"
+            lines += 1
+        named = set(re.findall(r"`verydeep ([a-z]+)", page.read_text())) - {"help"}
+        assert named <= set(COMMANDS), page.name
+    assert lines > 60
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    named = {
+        name for page in [*PAGES, ROOT / "CONTRIBUTING.md"] for name in re.findall(r"`make ([a-z-]+)", page.read_text())
+    }
+    assert {"docs", "test"} <= named <= targets
 
 
 def test_quick_forms_keep_what_a_command_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -88,9 +88,12 @@ def _kind(hint: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
         item = _value(typing.get_args(hint)[0])
         listed: dict[str, Any] = {"type": "array", "items": item}
         return {"anyOf": [item, listed]} if hint == tuple[str, ...] else listed
-    return {bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, str: {"type": "string"}}.get(
-        hint, {}
-    )
+    return {
+        bool: {"type": "boolean"},
+        int: {"type": "integer"},
+        float: {"type": "number"},
+        str: {"type": "string"},
+    }.get(hint, {})
 
 
 def _alternatives(hint: Any) -> list[Any]:  # noqa: ANN401 - a type
