@@ -38,7 +38,8 @@ def api_pages() -> dict[str, str]:
         tree += f"api/{package}\n"
         pages[f"api/{package}"] = _page(module, names, seen)
     pages["api"] = (
-        "# Every class and function\n\nGenerated from the docstrings. Only these names are public; files inside packages may move.\n\n"
+        "# Every class and function\n\n"
+        "Generated from the docstrings. Only these names are public; files inside packages may move.\n\n"
         f"| package | about | names |\n|---|---|---|\n{rows}\n```{{toctree}}\n:hidden:\n\n{tree}```\n"
     )
     return pages

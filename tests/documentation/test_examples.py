@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> Path:
     """The folder of a reader: tables and images of their own, and a model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUICK_RUN", os.path.relpath(quick_run, tmp_path))
@@ -75,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> 
         Path("photos", name).mkdir(parents=True)
         for number in range(12):
             Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(f"photos/{name}/{number}.png")
-    yield tmp_path
+    return tmp_path
 
 
 def _write_table(name: str, data: Any, target: str, numbers: bool = False) -> None:
