@@ -9,7 +9,7 @@ from verydeep.depth._problem import _WIDTHS, FOLDS
 from verydeep.depth._rule import DRAWS
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "depth.md").read_text()
+GUIDE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("depth", "depth-method"))
 TEXT = " ".join(GUIDE.split())
 
 
