@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "markdown-it-py")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars", "pyarrow", "psycopg[binary]", "tensorboard")
 TESTS = (
     "tests/kernels/test_gate.py",
     "tests/nn/test_layers.py",
@@ -46,20 +46,21 @@ def check(which: str) -> int:
         re.sub(r">=([\w.]+).*", r"==\1", line) for line in project["dependencies"] if not line.startswith("torch")
     ]
     wanted = lowest if which == "lowest" else ["--upgrade", *(name for name in names if name != "torch")]
-    tools = [f"{tool}=={pins[tool]}" if tool in pins and tool != "pandas" else tool for tool in TOOLS]
     folder = ROOT / "build" / "versions" / which
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     python = folder / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*install, f"torch=={pins['torch']}", *wanted, *tools], check=True)
+    subprocess.run([*install, f"torch=={pins['torch']}", *wanted, *TOOLS], check=True)
     subprocess.run([*install, "--no-deps", "-e", ROOT], check=True)
     listed = subprocess.run(
         [python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
     )
     versions = dict(line.split("==", 1) for line in listed.stdout.split() if "==" in line)
-    print(f"{which}:", ", ".join(f"{name} {versions.get(name, '?')}" for name in names), flush=True)
+    found = {name.lower(): version for name, version in versions.items()}
+    print(f"{which}:", ", ".join(f"{name} {found.get(name, '?')}" for name in names), flush=True)
     tests = [test for test in TESTS if (ROOT / test).exists()]
-    ended = subprocess.run([python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", *tests], cwd=ROOT, check=False)
+    pytest = [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-o", "filterwarnings=default", *tests]
+    ended = subprocess.run(pytest, cwd=ROOT, check=False)  # other versions may warn of what they will change
     print(f"{which}: {'passed' if ended.returncode == 0 else 'failed'}", flush=True)
     return ended.returncode
 

@@ -168,7 +168,7 @@ def _batches(_folder: Path, _printed: str, names: dict[str, Any]) -> None:
 
 def _predictions(_folder: Path, printed: str, _names: dict[str, Any]) -> None:
     """The price of the same row, by `run.predict` and by onnxruntime."""
-    prices = [float(number) for number in re.findall(r"^\[\s*(\d+\.\d+)\s", printed, flags=re.M)]
+    prices = [float(number) for number in re.findall(r"^\[+\s*(\d+\.\d+)", printed, flags=re.M)]
     assert len(prices) == 2
     assert prices[0] == pytest.approx(prices[1], rel=1e-4)
 
