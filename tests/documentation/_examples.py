@@ -5,12 +5,15 @@ Commands of ours run inside this process. Those that take long run in a quick fo
 digits in place of MNIST and of the network that comes with verydeep.
 """
 
+import hashlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sybil import Document, Example, Sybil
@@ -83,7 +86,9 @@ def run_shell(example: Example) -> None:
         if words[0] == "make":  # these install and take minutes; make knows what they would do
             subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
         elif words[0] == "verydeep" and "|" not in words:
-            code = _run(quick_form(words[1:]))
+            words = quick_form(words[1:])
+            with _made_before(words):
+                code = _run(words)
             assert code == 0, f"exit code {code}: {line}"
         else:
             programs = Path("bin")
@@ -99,6 +104,8 @@ def quick_form(words: list[str]) -> list[str]:
     words = [os.environ["QUICK_RUN"] if word.startswith("pretrained:") else word for word in words]
     command, *rest = words
     changes: dict[str, str | None] = dict(_QUICK.get(command, {}))
+    if command == "report" and "-o" not in rest:  # the page about reports shows all of one
+        changes["--no-analysis"] = ""
     if command == "train":
         known = bool(rest) and not rest[0].startswith("-") and _is_known(rest[0])
         if rest[:1] == ["digits"]:
@@ -134,6 +141,21 @@ def _is_known(name: str) -> bool:
         and name != "digits"
         and find_config(name).exists()
     )
+
+
+@contextmanager
+def _made_before(words: list[str]) -> Iterator[None]:
+    """Let a question about depth that an earlier page has asked of the same table continue from its answer."""
+    if words[0] != "depth" or not Path(words[1]).is_file():
+        yield
+        return
+    digest = hashlib.sha256(repr(words).encode() + Path(words[1]).read_bytes()).hexdigest()
+    saved, folder = Path(os.environ["QUICK_RUN"]).parent / digest, Path("runs", f"depth-{Path(words[1]).stem}")
+    if saved.exists():
+        shutil.copytree(saved, folder)
+    yield
+    if not saved.exists() and folder.exists():
+        shutil.copytree(folder, saved)
 
 
 def _run(words: list[str]) -> int:
