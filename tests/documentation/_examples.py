@@ -31,7 +31,7 @@ from ._pages import ROOT
 
 MARKERS = ("long", "cluster", "network", "gpu")
 _MARKED = re.compile(rf"# ({'|'.join(MARKERS)}): \S")
-_QUICK = {  # options that replace what a command says, by its first words
+_QUICK: dict[str, dict[str, str | None]] = {  # options that replace what a command says, by its first words
     "depth": {"--minutes": None, "--most": "2", "--total-epochs": "760", "--jobs": "1"},
     "reproduce": {"--quick": "", "--jobs": "1"},
     "explore": {"--no-open": ""},

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     if options.out is None:
         print(text, end="")
     else:
-        write_atomic(options.out, lambda path: path.write_text(text, encoding="utf-8"))
+        write_atomic(options.out, text)
 
 
 def config_schema() -> dict[str, Any]:
