@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from sybil import Document, Example, Sybil
@@ -86,9 +85,7 @@ def run_shell(example: Example) -> None:
         if words[0] == "make":  # these install and take minutes; make knows what they would do
             subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
         elif words[0] == "verydeep" and "|" not in words:
-            words = quick_form(words[1:])
-            with _made_before(words):
-                code = _run(words)
+            code = _run_once(quick_form(words[1:]))
             assert code == 0, f"exit code {code}: {line}"
         else:
             programs = Path("bin")
@@ -143,19 +140,19 @@ def _is_known(name: str) -> bool:
     )
 
 
-@contextmanager
-def _made_before(words: list[str]) -> Iterator[None]:
-    """Let a question about depth that an earlier page has asked of the same table continue from its answer."""
+def _run_once(words: list[str]) -> int:
+    """Run a command; the answer to a question about depth that an earlier page asked of the same table is copied."""
     if words[0] != "depth" or not Path(words[1]).is_file():
-        yield
-        return
-    digest = hashlib.sha256(repr(words).encode() + Path(words[1]).read_bytes()).hexdigest()
+        return _run(words)
+    digest = hashlib.sha256(repr(sorted(words)).encode() + Path(words[1]).read_bytes()).hexdigest()
     saved, folder = Path(os.environ["QUICK_RUN"]).parent / digest, Path("runs", f"depth-{Path(words[1]).stem}")
     if saved.exists():
         shutil.copytree(saved, folder)
-    yield
-    if not saved.exists() and folder.exists():
+        return 0
+    code = _run(words)
+    if code == 0:
         shutil.copytree(folder, saved)
+    return code
 
 
 def _run(words: list[str]) -> int:
