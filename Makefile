@@ -5,13 +5,17 @@ BIN := .venv/bin
 # Many tests wait for other processes, so three workers suit two cores. Each takes neighbouring tests, which share fixtures.
 TEST_WORKERS := -n 3 --dist worksteal
 
-.PHONY: demo test test-fast lint format bench results clean help
+.PHONY: demo test test-fast lint docs notebooks package check-versions format bench results clean help
 
 help:
 	@echo "make demo       install, then find out how deep a network must be for MNIST (three minutes)"
 	@echo "make test       install with the test tools, then run every test (15 to 28 minutes)"
 	@echo "make test-fast  the same, without the slow tests (two to six minutes)"
 	@echo "make lint       run ruff, ruff format and mypy --strict"
+	@echo "make docs       build the site into build/site (warnings are errors), then look at every page in a browser"
+	@echo "make package    build the wheel and the source archive into dist, check and list them"
+	@echo "make check-versions  run quick tests with the newest and with the lowest allowed dependencies (half an hour)"
+	@echo "make notebooks  execute the notebooks again"
 	@echo "make bench      measure our speed against PyTorch and JAX (an hour; can be interrupted and continued)"
 	@echo "make results    train the networks that the README reports again (an hour; can be interrupted and continued)"
 	@echo "make format     let ruff fix and format the code"
@@ -30,6 +34,22 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/installed-dev
+	$(BIN)/python docs/site/build.py build/site
+	$(BIN)/python -m pytest -q docs/site/check_in_browser.py
+
+notebooks: .venv/installed-dev
+	$(BIN)/python notebooks/execute.py
+
+package: .venv/installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m zipfile --list dist/*.whl
+
+check-versions: .venv/installed-dev
+	$(BIN)/python benchmarks/check_versions.py
 
 bench: .venv/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
@@ -54,7 +74,7 @@ format: .venv/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

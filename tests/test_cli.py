@@ -265,22 +265,6 @@ def test_the_bench_page_shows_no_password() -> None:
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_guides_use_options_that_exist() -> None:
-    lines = 0
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
-            for line in re.findall(r"^\$? ?verydeep (\S.*)$", block, flags=re.MULTILINE):
-                command, *words = line.partition(" #")[0].split()
-                assert command in COMMANDS, f"{page}: {line}"
-                options = import_module(f"verydeep.cli.commands._{command}").OPTIONS
-                chosen = options.get(f"{command} {words[0]}" if words else command) or options.get(command)
-                known = {name for setting in settings_of(chosen) for name in setting.names} if chosen else set()
-                given = {word.partition("=")[0].replace("--no-", "--") for word in words if word.startswith("--")}
-                assert given <= known | {"--help"}, f"{page}: {line}"
-                lines += 1
-    assert lines > 20
-
-
 def test_markdown_is_printed_in_columns_that_fit_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,9 +73,8 @@ def environment(folder: Path) -> dict[str, str]:
 def commands(heading: str) -> list[str]:
     """The commands in a section of the guide that need no cluster, with continued lines joined."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", GUIDE, flags=re.S | re.M)
-    blocks = re.findall(r"^```\n(.*?)^```", section, flags=re.S | re.M)
-    runnable = [block for block in blocks if not block.startswith("# needs ")]
-    return "".join(runnable).replace("\\\n", " ").splitlines()
+    blocks = re.findall(r"^```bash\n# cluster: (.*?)\n(.*?)^```", section, flags=re.S | re.M)
+    return "".join(block for needs, block in blocks if needs != "Kubernetes").replace("\\\n", " ").splitlines()
 
 
 def words(command: str, **replaced: object) -> list[str]:

@@ -1,33 +1,16 @@
 """What the guide to depth says can be done."""
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 from verydeep.cli.commands._depth import DepthOptions
-from verydeep.depth import DepthAnswer
 from verydeep.depth._how_deep import _MOST
 from verydeep.depth._plan import _LEAST_SHARE
 from verydeep.depth._problem import _WIDTHS, FOLDS
 from verydeep.depth._rule import DRAWS
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "depth.md").read_text()
+GUIDE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("depth", "depth-method"))
 TEXT = " ".join(GUIDE.split())
-
-
-@pytest.mark.slow
-def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
-    subprocess.run([sys.executable, "-W", "error", "-c", example], check=True, cwd=tmp_path)
-    assert (tmp_path / "depth.png").exists()
-    assert DepthAnswer.load(tmp_path / "runs" / "small").network is not None
-    for name in ("depth.html", "depth.json", "network", "plan.json"):
-        assert f"`{name}`" in GUIDE
-        assert (tmp_path / "runs" / "small" / name).exists()
 
 
 def test_the_guide_states_the_numbers_of_the_code() -> None:

@@ -33,6 +33,7 @@ COMMANDS = {
     "report": "write an HTML page about a run",
     "reproduce": "reproduce the paper's tables and figures",
     "runs": "list or remove runs",
+    "schema": "print a JSON schema of configuration files, for editors",
     "search": "search over training settings, on one machine or many",
     "train": "train a network on your data or from a configuration",
     "worker": "train for a study that was started here or on another machine",
@@ -84,6 +85,8 @@ def _run(command: str, *rest: str) -> int:
     if command in ("-v", "-V", "--version", "version"):
         print(f"verydeep {import_module('verydeep').__version__}")
         return 0
+    if command == "--completion":
+        command = "completion"
     if command not in COMMANDS:
         raise unknown("command", command, COMMANDS)
     return int(import_module(f"verydeep.cli.commands._{command}").main(list(rest)) or 0)

@@ -1,0 +1,53 @@
+"""Sphinx's settings. `build.py` prepares the pages and calls Sphinx."""
+
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+project = "verydeep"
+author = "The verydeep authors"
+copyright = author
+version = release = version_of("verydeep")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+nb_execution_mode = "off"  # notebooks are committed with their outputs
+myst_heading_anchors = 4  # the same anchors as on repository hosts
+
+smartquotes = False  # --resume must stay --resume
+default_role = "literal"  # docstrings mark code with single backticks
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_inherit_docstrings = False
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+python_maximum_signature_line_length = 90
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = f"verydeep {version}"
+html_static_path = [str(Path(__file__).parent / "static")]
+html_css_files = ["style.css"]
+html_show_search_summary = False  # a page opened from disk may not read the others
+html_copy_source = False
+html_show_copyright = html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5d8a", "color-brand-content": "#0b5d8a"},
+    "dark_css_variables": {"color-brand-primary": "#6cb8e6", "color-brand-content": "#6cb8e6"},
+    "navigation_with_keys": True,
+}
+pygments_style = "default"
+pygments_dark_style = "monokai"
+
+
+def setup(app):  # noqa: ANN001, ANN201 - called by Sphinx
+    app.connect("autodoc-skip-member", _skip)
+    extra = Path(app.srcdir) / "extra"
+    if extra.exists():
+        app.config.html_extra_path = [str(extra)]
+    app.config.exclude_patterns = ["extra"]
+
+
+def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202 - called by Sphinx
+    """Leave out what scikit-learn adds to every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None

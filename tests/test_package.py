@@ -1,0 +1,31 @@
+"""What the wheel holds besides the code: `make package` builds and lists it."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_wheel_gets_every_file_that_commands_read() -> None:
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["force-include"] == {"configs": "verydeep/_configs", "pretrained": "verydeep/_pretrained"}
+    assert (ROOT / "configs" / "schema.json").exists()
+    assert wheel["packages"] == ["src/verydeep"]  # with its templates, styles and scripts
+
+
+def test_versions_agree() -> None:
+    version = PROJECT["project"]["version"]
+    assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
+    assert f"verydeep:{version}" in (ROOT / "docs" / "clusters.md").read_text()
+
+
+def test_every_dependency_has_a_lowest_version_and_a_pin() -> None:
+    pins = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), flags=re.M)
+    known = {re.sub(r"[-_.]+", "-", name).lower() for name in pins}
+    for line in [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]:
+        name = re.match(r"[\w-]+", line)
+        assert name is not None
+        assert ">=" in line
+        assert name[0].lower() in known, f"{line}: not in constraints.txt"
