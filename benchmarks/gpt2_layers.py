@@ -308,16 +308,17 @@ def draw(result: dict[str, Any], path: Path) -> None:
     left.set(xlabel="layer closed (from 1)", ylabel="perplexity on held-out files", xticks=numbers, yscale="log")
     left.legend(fontsize=8)
     names = list(result["halves"])
-    right.barh(
-        names[::-1], [result["halves"][name]["perplexity"] for name in names[::-1]], height=0.5, color=COLOURS[0]
-    )
+    kept = [result["halves"][name]["perplexity"] for name in names[::-1]]
+    right.plot(kept, range(len(names)), "o", color=COLOURS[0])
+    for place, value in enumerate(kept):
+        right.annotate(f"{value:.0f}", (value, place), (8, 0), textcoords="offset points", va="center", fontsize=9)
     drawn = [row["perplexity"] for row in result["random_halves"]]
     right.plot(drawn, np.full(len(drawn), len(names)), "|", color="gray")
     right.set_yticks(range(len(names) + 1), [*names[::-1], "random"])
     right.axvline(result["whole"]["perplexity"], color="gray", linewidth=1)
-    right.set(xlabel="perplexity without half of the layers", xscale="log")
+    right.set(xlabel="perplexity without half of the layers", xscale="log", ylim=(-0.5, len(names) + 0.5))
     for axis in (left.yaxis, right.xaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
     path.parent.mkdir(parents=True, exist_ok=True)

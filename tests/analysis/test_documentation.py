@@ -1,5 +1,6 @@
 """What the guide to the analysis says can be done."""
 
+import json
 import re
 from pathlib import Path
 
@@ -26,3 +27,18 @@ def test_the_guide_names_files_that_are_written_and_options_that_exist() -> None
 
 def test_every_public_name_is_there() -> None:
     assert all(hasattr(verydeep.analysis, name) for name in verydeep.analysis.__all__)
+
+
+def test_the_page_of_residual_networks_has_the_measured_numbers() -> None:
+    page = (ROOT / "docs" / "residual-results.md").read_text()
+    gpt2 = json.loads((ROOT / "results" / "gpt2_layers.json").read_text())
+    layers = sorted(row["perplexity"] for row in gpt2["layers"])
+    random = sorted(row["perplexity"] for row in gpt2["random_halves"])
+    halves = [half["perplexity"] for half in gpt2["halves"].values()]
+    for value in (gpt2["whole"]["perplexity"], layers[0], layers[-2], *halves, random[0]):
+        assert f"{value:.1f}" in page
+    for count in (layers[-1], random[-1], gpt2["training"]["steps"]):
+        assert f"{count:,.0f}" in page
+    sentences = json.loads((ROOT / "results" / "sentence_encoder_layers.json").read_text())
+    for accuracy in (sentences["accuracy"], *(sentences["layers"][layer]["accuracy"] for layer in (0, 2, 3, 5))):
+        assert f"{accuracy:.0%}".replace("%", " %") in page
