@@ -4,6 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from verydeep.errors import install_command
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -29,3 +33,10 @@ def test_every_dependency_has_a_lowest_version_and_a_pin() -> None:
         assert name is not None
         assert ">=" in line
         assert name[0].lower() in known, f"{line}: not in constraints.txt"
+
+
+def test_hints_to_extras_keep_the_versions_that_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert install_command("onnx") == f"pip install -c {ROOT / 'constraints.txt'} -e '{ROOT}[onnx]'"
+    installed = tmp_path / "lib" / "site-packages" / "verydeep" / "errors.py"
+    monkeypatch.setattr("verydeep.errors.__file__", str(installed))  # a package, without a clone around it
+    assert install_command("onnx") == "pip install 'verydeep[onnx]'"

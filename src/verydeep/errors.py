@@ -5,6 +5,8 @@ The command line prints them without a traceback and exits with 2. Any other exc
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+from shlex import quote
 
 __all__ = ["UserError"]
 
@@ -33,6 +35,14 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     near = get_close_matches(str(name), names, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
     return UserError(f"unknown {kind} '{name}'; {hint}")
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra: from a clone with the versions that are tested, otherwise as a package."""
+    clone = Path(__file__).parents[2]
+    if (clone / "constraints.txt").exists():
+        return f"pip install -c {quote(str(clone / 'constraints.txt'))} -e {quote(f'{clone}[{extra}]')}"
+    return f"pip install 'verydeep[{extra}]'"
 
 
 def list_names(names: Iterable[str]) -> str:

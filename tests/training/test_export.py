@@ -13,7 +13,7 @@ import torch
 
 from verydeep.cli import main
 from verydeep.data import DataConfig, Dataset
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 from verydeep.interop import _onnx, _onnx_predictor, export_onnx, export_predictor
 from verydeep.interop._preparation_graph import add_answers
 from verydeep.models import create_model
@@ -134,5 +134,5 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, missing, None)
     assert main(["export", str(digits.path), "--onnx", str(tmp_path / "net.onnx")]) == 2
     error = capsys.readouterr().err
-    assert error == f"verydeep: ONNX export needs {missing}; install with: pip install 'verydeep[onnx]'\n"
+    assert error == f"verydeep: ONNX export needs {missing}; install with: {install_command('onnx')}\n"
     assert not (tmp_path / "net.onnx").exists()

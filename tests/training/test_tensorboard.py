@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 
 from verydeep.cli import main
 from verydeep.data import Dataset
+from verydeep.errors import install_command
 from verydeep.training import (
     EpochMetrics,
     OptimConfig,
@@ -83,5 +84,5 @@ def test_without_the_extra_it_is_named_before_anything_is_trained(
     for several in ([], ["--seeds", "2"]):
         arguments = ["train", "--data.source", "digits", "--folder", str(tmp_path / "run"), "--tensorboard", *several]
         assert main(arguments) == 2
-        assert "pip install 'verydeep[tensorboard]'" in capsys.readouterr().err
+        assert install_command("tensorboard") in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verydeep.cli._run_options import data_label, printable, subsample
 from verydeep.cli._status import status
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -178,7 +178,7 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
     try:
         import transformers
     except ImportError as error:
-        raise UserError("--hf needs transformers: pip install 'verydeep[transformers]'") from error
+        raise UserError(f"--hf needs transformers: {install_command('transformers')}") from error
     from verydeep.objectives import CausalLanguageModel, MaskedLanguageModel
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}

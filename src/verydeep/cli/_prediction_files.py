@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 from verydeep.files import write_atomic
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _pyarrow(path: Path) -> Any:  # noqa: ANN401
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise UserError(f"{path}: writing Parquet needs pyarrow: pip install 'verydeep[parquet]'") from None
+        raise UserError(f"{path}: writing Parquet needs pyarrow: {install_command('parquet')}") from None
     return pyarrow
 
 

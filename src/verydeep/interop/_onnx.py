@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 from verydeep.files import write_atomic
 from verydeep.models import Network
 
@@ -127,7 +127,7 @@ def require_onnx() -> None:
     """Raise if a package is missing."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise UserError(f"ONNX export needs {', '.join(missing)}; install with: pip install 'verydeep[onnx]'")
+        raise UserError(f"ONNX export needs {', '.join(missing)}; install with: {install_command('onnx')}")
 
 
 def onnx_bytes(model: Network, metadata: Mapping[str, str]) -> bytes:

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from torch import Tensor
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 from verydeep.training._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
 from verydeep.training.run._metrics import EpochMetrics
@@ -34,7 +34,7 @@ class TensorBoard(TrainingProgress):
     def check_installed() -> None:
         """Raise a `UserError` that says how to install TensorBoard if it is missing."""
         if find_spec("tensorboard") is None:
-            raise UserError("TensorBoard events need tensorboard; install with: pip install 'verydeep[tensorboard]'")
+            raise UserError(f"TensorBoard events need tensorboard; install with: {install_command('tensorboard')}")
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         """Write the epochs in metrics.jsonl; they replace the events of an earlier start."""

@@ -1,6 +1,7 @@
 import builtins
 import csv
 import json
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from verydeep.data import TablePreparation, load_dataset, read_table
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 
 Write = Callable[..., Path]
 
@@ -340,7 +341,7 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkey
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(UserError, match=r"pip install 'verydeep\[parquet\]'"):
+    with pytest.raises(UserError, match=re.escape(install_command("parquet"))):
         load_dataset(tmp_path / "p.parquet")
 
 

@@ -11,7 +11,7 @@ from verydeep.data.own._progress import report_fraction
 from verydeep.data.own._table import Column, Table
 from verydeep.data.own._table_options import TableOptions
 from verydeep.data.own._text_column import TextColumn
-from verydeep.errors import UserError, list_names, shorten
+from verydeep.errors import UserError, install_command, list_names, shorten
 
 _ROWS = 100_000  # read at once
 
@@ -24,7 +24,7 @@ def iterate_parquet(path: Path, options: TableOptions, rows: int | None = None) 
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise UserError(f"{path}: reading Parquet needs pyarrow: pip install 'verydeep[parquet]'") from None
+        raise UserError(f"{path}: reading Parquet needs pyarrow: {install_command('parquet')}") from None
     try:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:  # it would keep all that was read
             names = _names(path, file.schema_arrow)

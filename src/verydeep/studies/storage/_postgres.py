@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from verydeep.errors import UserError
+from verydeep.errors import UserError, install_command
 from verydeep.redact import redact
 from verydeep.studies.storage._dead_workers import MISSED_HEARTBEATS, release_silent, send_heartbeats
 from verydeep.studies.storage._store import quiet_optuna
@@ -75,7 +75,7 @@ class PostgresStore:
                     grace_period=MISSED_HEARTBEATS * heartbeat_interval,
                 )
             except ImportError as error:
-                raise UserError("a PostgreSQL storage needs an extra: pip install 'verydeep[postgres]'") from error
+                raise UserError(f"a PostgreSQL storage needs an extra: {install_command('postgres')}") from error
             except ValueError as error:  # a port that is not a number
                 raise UserError(f"storage {redact(url)}: not a server's address; expected {_EXPECTED}") from error
             except RuntimeError as error:  # a schema of another version
