@@ -43,6 +43,8 @@ from verydeep.cli.views._bar import progress_bar
 from verydeep.cpu import cpu_settings
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
+from verydeep.files import write_atomic
+from verydeep.report import render_markdown
 from verydeep.report.figures._theme import themed_figure
 from verydeep.training import Interrupted, Run, ScheduleConfig, TrainConfig, load_own, make_progress, read_config, train
 
@@ -198,6 +200,23 @@ def numbers(run: Run, found: Measured) -> dict[str, Any]:
     }
 
 
+def page(networks: dict[str, dict[str, Any]]) -> str:
+    """The main numbers as a Markdown page."""
+
+    def row(name: str, network: dict[str, Any]) -> tuple[str, ...]:
+        in_place = set(network["closed_cheapest_first"]["order"])
+        alone = [each["error"] for each in network["blocks_closed_one_by_one"] if each["name"] in in_place]
+        together = network["closed_cheapest_first"]["error"]
+        random, swapped = network["closed_at_random"]["mean_error"], network["swapped_at_random"]["mean_error"]
+        errors = (network["test_error"], min(alone), max(alone), together[len(in_place) // 2], random[0], swapped[-1])
+        cells = (name, f"{network['parameters']:,}", str(network["epochs"]), str(len(in_place)))
+        return *cells, *(f"{error:.1%}" for error in errors)
+
+    return render_markdown(
+        "resnet_against_highway.md", Path(__file__).parent, rows=[row(*item) for item in networks.items()]
+    )
+
+
 def draw(found: dict[str, Measured], path: Path) -> None:
     """Four panels: each block closed, the cheapest closed first, random sets closed, random pairs swapped."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -267,6 +286,7 @@ def main() -> None:
         "networks": networks,
     }
     write_result(options.out, result)
+    write_atomic(options.out.with_suffix(".md"), page(networks))
     draw({name: each for name, (_, each) in done.items()}, options.picture)
     print(json.dumps({name: each["test_error"] for name, each in networks.items()}, indent=1))
     print(f"{options.out} and {options.picture} are written")
