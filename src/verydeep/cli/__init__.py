@@ -48,7 +48,8 @@ Train very deep networks and see what every layer does.
   verydeep completion --help   completion of commands and options with TAB
   verydeep --version           the version
 
-Start with verydeep demo, or with your own table: verydeep depth FILE.csv --target COLUMN
+Start with verydeep demo, or with your own table:
+  verydeep depth FILE.csv --target COLUMN
 """
 
 
