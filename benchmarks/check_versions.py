@@ -12,6 +12,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from verydeep.processes import python_command
+
 ROOT = Path(__file__).parents[1]
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars", "pyarrow", "psycopg[binary]", "tensorboard")
 TESTS = (
@@ -47,7 +49,7 @@ def check(which: str) -> int:
     ]
     wanted = lowest if which == "lowest" else ["--upgrade", *(name for name in names if name != "torch")]
     folder = ROOT / "build" / "versions" / which
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    subprocess.run(python_command("-m", "venv", "--clear", str(folder)), check=True)
     python = folder / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, f"torch=={pins['torch']}", *wanted, *TOOLS], check=True)
