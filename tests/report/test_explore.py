@@ -148,3 +148,15 @@ def test_the_words_fit_the_network() -> None:
     flat = page_words(data | {"network": {"steps": [affine]}})
     assert flat["headline"] == "See how a linear model answers for a row"
     assert (flat["rows"], flat["closable"]) == (0, 0)
+
+
+def test_the_guide_has_the_measured_times() -> None:
+    root = Path(__file__).parents[2]
+    measured = json.loads((root / "results" / "benchmarks" / "explore-page.json").read_text())["networks"]
+    guide = (root / "docs" / "explore.md").read_text()
+    for name, found in measured.items():
+        another, closing, score = (
+            f"{found[f'milliseconds_to_{what}']['median']:,.0f} ms"
+            for what in ("answer_for_another_sample", "answer", "score")
+        )
+        assert f"| {name} | {found['megabytes']:.1f} MB | {another} | {closing} | {score} (" in guide
