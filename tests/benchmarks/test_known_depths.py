@@ -148,7 +148,7 @@ def test_repeats_outside_the_intervals_fail_if_there_are_many() -> None:
 
 def test_the_page_has_a_row_per_problem_and_check() -> None:
     text = page(_right())
-    assert text.count("\n| ") == len(PROBLEMS) + 1 + 10
+    assert text.count("\n| ") == len(PROBLEMS) + 2 + 10  # with the headings of both tables
     assert "| parity | 6,000 × 30 | searched |" in text
     assert "| nested-distances-3 | 6,000 × 3 | 4 |" in text
     assert text.count("| 2,400 epochs |") == len(PROBLEMS)
