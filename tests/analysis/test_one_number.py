@@ -1,9 +1,10 @@
-"""`analyze`, `prune` and `report` say the same about the same run, and search for it once."""
+"""`analyze`, `prune`, `report` and `explore` say the same about the same run, and search for it once."""
 
 import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,15 @@ def said(text: str) -> tuple[str, ...]:
     return *found.groups(), *beside.groups()
 
 
-def test_train_analyze_prune_and_report_give_one_number(
+def importance_in(page: Path) -> dict[str, Any]:
+    """What an interactive page says about its layers."""
+    data = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.S)
+    assert data is not None
+    importance: dict[str, Any] = json.loads(data[1])["importance"]
+    return importance
+
+
+def test_analyze_prune_report_and_explore_give_one_number(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["analyze", str(run)]) == 0
@@ -57,7 +66,7 @@ def test_train_analyze_prune_and_report_give_one_number(
     def again(*_: object, **__: object) -> None:
         raise AssertionError("the search was repeated")
 
-    monkeypatch.setattr("verydeep.analysis.greedy_lesions", again)
+    monkeypatch.setattr("verydeep.report._layers_used.greedy_lesions", again)
     assert main(["prune", str(run)]) == 0
     printed = capsys.readouterr()
     assert said(printed.out) == analysed
@@ -73,7 +82,12 @@ def test_train_analyze_prune_and_report_give_one_number(
     assert f"95% interval: {analysed[2]} to {analysed[3]} layers" in page
     assert f"as in the paper: {analysed[7]} of {total} layers" in page
     assert "of the validation set" in page
+    assert main(["explore", str(run), "--no-open"]) == 0
+    importance = importance_in(run / "explore.html")
+    assert len(importance["idle"]) == total - used
+    assert importance["samples"] == f"{analysed[4]} samples of the validation set"
     summary = json.loads((run / "analysis" / "summary.json").read_text())
+    assert importance["idle"] == sorted(summary["usage"]["idle"])
     assert summary["usage"]["layers_used"] == used == summary["observations"]["layers_used"]
     assert summary["usage"]["interval"] == [int(analysed[2]), int(analysed[3])]
     assert summary["usage"]["split"] == "valid"
@@ -130,15 +144,34 @@ def test_without_validation_data_the_training_data_is_named(tmp_path: Path, caps
     folder = tmp_path / "run"
     options = ["--depth", "4", "--model.width", "8", "--epochs", "1", "--data.validation", "0"]
     assert main(["train", "digits", *options, "--folder", str(folder), "--quiet"]) == 0
-    assert main(["analyze", str(folder), "--only", "usage", "--samples", "200"]) == 0
-    printed = capsys.readouterr().out
-    assert "of the training set" in " ".join(printed.split())
-    assert "holds out no validation data" in printed
+    assert main(["explore", str(folder), "--no-open"]) == 0  # first, so that it has no analysis to read
+    importance = importance_in(folder / "explore.html")
+    assert importance["samples"].endswith("samples of the training set")
+    capsys.readouterr()
+    assert main(["analyze", str(folder), "--only", "usage"]) == 0
+    printed = capsys.readouterr()
+    assert "reusing" in printed.err
+    assert importance["samples"] in " ".join(printed.out.split())
+    assert "holds out no validation data" in printed.out
+    usage = load_result(folder / "analysis" / "usage.npz", DepthUsage)
+    assert importance["idle"] == sorted(usage.idle)
+    assert importance["order"] == list(usage.greedy.order)
+
+
+@pytest.mark.slow
+def test_a_page_with_few_samples_leaves_the_analysis_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", str(run), "--only", "usage"]) == 0
+    before = (run / "analysis" / "usage.npz").read_bytes()
+    assert main(["explore", str(run), "--samples", "20", "--no-open"]) == 0
+    assert importance_in(run / "explore.html")["samples"] == "20 samples of the validation set"
+    assert (run / "analysis" / "usage.npz").read_bytes() == before
+    assert main(["explore", str(run), "--samples", "0", "--no-open"]) == 2
+    assert "at least 1" in capsys.readouterr().err
 
 
 def test_a_digest_of_samples_on_disk_reads_some_of_them_only() -> None:
-    from verydeep.cli._run_usage import _MOST_ROWS, _some_rows
     from verydeep.data import Split
+    from verydeep.report._layers_used import _MOST_ROWS, _some_rows
 
     x, y = torch.arange(4000).view(-1, 1), torch.zeros(4000, dtype=torch.int64)
     assert len(_some_rows(Split(x, y))) == 4000

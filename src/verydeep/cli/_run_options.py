@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from verydeep.data import Split
     from verydeep.models import Network
-    from verydeep.objectives import Objective
     from verydeep.training import Evaluation, Run
 
 
@@ -130,23 +129,9 @@ def load_model(run: Run) -> Network:
 def evaluate_run(run: Run, split: Split, device: str = "auto") -> Evaluation:
     """Compute the metrics of the run's network on some samples."""
     from verydeep.data import Task
-    from verydeep.training import ProcessGroup, RunData, evaluate_metrics
+    from verydeep.training import ProcessGroup, RunData, evaluate_metrics, run_objective
 
     data = RunData.load(run)
     task = data.task or Task("classification", data.classes)  # runs of earlier versions do not say
     with status(f"evaluating {len(split):,} samples"):
         return evaluate_metrics(run.model, split, task, ProcessGroup.join(device).device, objective=run_objective(run))
-
-
-def run_objective(run: Run) -> Objective | None:
-    """What the run measures; None if that follows from the task of its data."""
-    from verydeep.objectives import Classification, Regression
-    from verydeep.training import RunData
-
-    task, loss = RunData.load(run).task, run.config.loss
-    match loss:
-        case "squared" | "huber" | "absolute" if task is not None:
-            return Regression(task.outputs, loss)
-        case "squared-hinge":
-            return Classification(loss=loss)
-    return None

@@ -1,169 +1,37 @@
-"""How many layers a run's network uses: one definition for `analyze`, `prune` and `report`, computed once.
-
-The order in which layers are closed is selected on training samples, and the curve is measured on the validation data
-if the run has some, never on the test data. The result is kept in RUN/analysis with a digest of everything it depends
-on, so that the next command that needs it reads it.
-"""
+"""How many layers a run's network uses, for the commands that count them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verydeep.cli._run_options import data_label, run_objective, subsample
-from verydeep.errors import UserError
-from verydeep.files import read_json, write_atomic
+from verydeep.cli._run_options import data_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from torch import Tensor
-
     from verydeep.analysis import DepthUsage
-    from verydeep.data import Dataset, Split
-    from verydeep.models import Network
-    from verydeep.objectives import Objective
+    from verydeep.data import Split
+    from verydeep.report import UsageSamples
     from verydeep.training import Run
-
-_FILE = "usage.npz"
-_MOST_ROWS = 1000  # of samples on disk, by which they are recognised
-_VERSION = 1  # increased whenever the same weights, samples and options give another result
-
-
-@dataclass(frozen=True)
-class UsageSamples:
-    """The samples that the layers used are counted on.
-
-    Attributes:
-        measured: The samples that the curve is measured on.
-        name: What results call them.
-        train: The samples that the order is selected on; None if that is `measured`.
-    """
-
-    measured: Split
-    name: str
-    train: Split | None
-
-
-def held_out_split(run: Run) -> str:
-    """The split on which layers are counted: the validation data, or the training data if there is none."""
-    return "valid" if run.metadata.get("data", {}).get("valid") else "train"
-
-
-def usage_samples(run: Run, dataset: Dataset, split: str | None, samples: int | None) -> UsageSamples:
-    """The samples of a run's own data.
-
-    Args:
-        run: The run.
-        dataset: Its data.
-        split: What the user asked for; the test set is never used, and the default is held-out data.
-        samples: At most this number of random samples of each split.
-    """
-    from verydeep.training import split_of
-
-    name = split if split in ("train", "valid") else held_out_split(run)
-    measured = subsample(split_of(run, dataset, name), samples)
-    return UsageSamples(measured, name, None if name == "train" else subsample(dataset.train, samples))
 
 
 def other_samples(data: Split, source: str) -> UsageSamples:
     """Other data than the run's own, for both the order and the curve."""
+    from verydeep.report import UsageSamples
+
     return UsageSamples(data, data_label(source, ""), None)
 
 
-def find_usage(run: Run, samples: UsageSamples, tolerance: float, folder: Path) -> DepthUsage:
-    """Count the layers that a run's network uses, or read a result for the same weights, samples and options.
-
-    Args:
-        run: The run.
-        samples: The samples to use.
-        tolerance: The largest loss of accuracy allowed; it may differ from that of the earlier result.
-        folder: The folder of the results, in which this one is saved.
-    """
-    from verydeep.analysis import depth_usage, greedy_lesions, highway_layers, removable
+def count_layers(run: Run, samples: UsageSamples, tolerance: float, folder: Path) -> DepthUsage:
+    """Count the layers that a run's network uses, with a progress bar, or read an earlier result, with a note."""
     from verydeep.cli.views._bar import progress_bar
+    from verydeep.report import find_usage
 
-    model, objective = run.model, run_objective(run)
-    names = highway_layers(model)
-    layers = [names.index(name) for name in removable(model)] or None  # a residual network closes what it finds
-    group = max(1, len(layers or ()) // 50)  # closing single layers takes too long in deeper networks
-    key = _digest(model, samples, objective, layers or (), group)
-    known = _load(folder / _FILE)
-    if known is not None and known.greedy.key == key:
-        where = folder / _FILE
-        print(f"verydeep: depth usage: reusing {where}, made from the same weights and samples", file=sys.stderr)
-        greedy = known.greedy
-    else:
-        with progress_bar("depth usage") as progress:
-            greedy = greedy_lesions(
-                model,
-                samples.measured,
-                samples.name,
-                train=samples.train,
-                layers=layers,
-                group=group,
-                progress=progress,
-                objective=objective,
-            )
-        greedy = replace(greedy, key=key)
-    usage = depth_usage(greedy, tolerance)
-    if known is None or known.greedy.key != key or known.tolerance != tolerance:
-        _save(usage, folder)
-    return usage
+    def note(message: str) -> None:
+        print(f"verydeep: {message}", file=sys.stderr)
 
-
-def _load(path: Path) -> DepthUsage | None:
-    """An earlier result, if there is one that can be read."""
-    from verydeep.analysis import DepthUsage, load_result
-
-    try:
-        return load_result(path, DepthUsage) if path.exists() else None
-    except UserError:  # damaged, or of another version
-        return None
-
-
-def _save(usage: DepthUsage, folder: Path) -> None:
-    """Save and draw a result, and put it into the summary of an earlier analysis, which would contradict it."""
-    from verydeep.analysis import Findings, save_findings
-    from verydeep.report import plot_findings
-
-    found = Findings(usage=usage)
-    save_findings(found, folder)
-    plot_findings(found, folder)
-    summary = folder / "summary.json"
-    if summary.exists():
-        content = read_json(summary) | {"usage": summarise_usage(usage)}
-        if isinstance(content.get("observations"), dict):
-            counted = found.observations
-            content["observations"] |= {"layers_used": counted.layers_used, "idle_together": counted.idle_together}
-        write_atomic(summary, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def summarise_usage(usage: DepthUsage) -> dict[str, Any]:
-    """The layers used as plain values for JSON."""
-    found: dict[str, Any] = {
-        "measure": usage.greedy.measure,
-        "split": usage.split,
-        "samples": usage.greedy.samples,
-        "tolerance": usage.tolerance,
-        "allowed": usage.within,
-        "layers_used": len(usage.kept),
-        "interval": usage.interval,
-        "kept": list(usage.kept),
-        "idle": list(usage.idle),
-    }
-    if usage.training is not None:
-        beside = usage.training
-        found["training"] = {
-            "samples": beside.greedy.samples,
-            "layers_used": len(beside.kept),
-            "interval": beside.interval,
-        }
-    return found
+    return find_usage(run, samples, tolerance, folder, bar=progress_bar, note=note)
 
 
 def usage_lines(usage: DepthUsage) -> list[str]:
@@ -183,38 +51,3 @@ def usage_lines(usage: DepthUsage) -> list[str]:
     elif greedy.split == "train":
         lines.append("The run holds out no validation data, so this was measured on the data it was trained on")
     return lines
-
-
-def _digest(
-    model: Network, samples: UsageSamples, objective: Objective | None, layers: Sequence[int], group: int
-) -> str:
-    """A digest of everything that the curve depends on: weights, samples and options."""
-    from verydeep.models import architecture
-
-    digest = hashlib.blake2b(digest_size=16)
-    task = None if objective is None else (type(objective).__name__, sorted(vars(objective).items()))
-    options = (_VERSION, architecture(model), samples.name, task, list(layers), group)
-    digest.update(repr(options).encode())
-    for name, values in sorted(model.state_dict().items()):
-        digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
-        digest.update(_bytes(values))
-    for split in (samples.measured, samples.train):
-        for values in () if split is None else (_some_rows(split), split.y):
-            digest.update(f"{values.dtype} {tuple(values.shape)}".encode())
-            digest.update(_bytes(values))
-    return digest.hexdigest()
-
-
-def _some_rows(split: Split) -> Tensor:
-    """The samples; of those that stay on disk, some, because reading all may take longer than the analysis."""
-    import torch
-
-    if split.prepare is None or len(split) <= _MOST_ROWS:
-        return split.x
-    return split.x.index_select(0, torch.linspace(0, len(split) - 1, _MOST_ROWS).long())
-
-
-def _bytes(values: Tensor) -> memoryview:
-    import torch
-
-    return values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING
 from verydeep.lazy import lazy_imports
 
 if TYPE_CHECKING:
+    from verydeep.report._layers_used import (
+        UsageSamples as UsageSamples,
+        find_usage as find_usage,
+        held_out_split as held_out_split,
+        summarise_usage as summarise_usage,
+        usage_samples as usage_samples,
+    )
     from verydeep.report._markdown import render_markdown as render_markdown
     from verydeep.report.explore._page import write_explore
     from verydeep.report.figures._bench import plot_bench as plot_bench

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         in_notebook as in_notebook,
         render_text as render_text,
     )
-    from verydeep.training._objective import make_objective as make_objective
+    from verydeep.training._objective import make_objective as make_objective, run_objective as run_objective
     from verydeep.training._predict import Predictions as Predictions, Predictor as Predictor
     from verydeep.training._progress import (
         ProgressBar as ProgressBar,

@@ -11,6 +11,8 @@ from verydeep.errors import UserError, list_names
 from verydeep.objectives import Classification, Metric, MultiLabel, Objective, Regression, find_metric
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._metrics import Selection
+from verydeep.training.run._run import Run
+from verydeep.training.run._run_data import RunData
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,17 @@ def make_objective(config: TrainConfig, dataset: Dataset) -> Objective:
     if task.kind == "regression":
         return Regression(task.outputs)
     return Classification(config.label_smoothing, weight) if task.kind == "classification" else MultiLabel(weight)
+
+
+def run_objective(run: Run) -> Objective | None:
+    """What a run measures; None if that follows from the task of its data."""
+    task, loss = RunData.load(run).task, run.config.loss
+    match loss:
+        case "squared" | "huber" | "absolute" if task is not None:
+            return Regression(task.outputs, loss)
+        case "squared-hinge":
+            return Classification(loss=loss)
+    return None
 
 
 def metrics_to_compute(

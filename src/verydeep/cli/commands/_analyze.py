@@ -15,10 +15,9 @@ from verydeep.cli._run_options import (
     load_model,
     open_run,
     parse_tolerance,
-    run_objective,
     subsample,
 )
-from verydeep.cli._run_usage import UsageSamples, find_usage, held_out_split, other_samples, usage_samples
+from verydeep.cli._run_usage import count_layers, other_samples
 from verydeep.cli._status import status
 from verydeep.errors import UserError, unknown
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, Findings, Progress, SignalFlow
     from verydeep.data import Split
     from verydeep.models import ConvConfig, MLPConfig, Network, ResidualConfig
+    from verydeep.report import UsageSamples
     from verydeep.training import Run
 
 PARTS = {
@@ -123,6 +123,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     from verydeep.analysis import closable_blocks
     from verydeep.cli.views._analyze import print_findings, print_refused, summarise
     from verydeep.files import write_atomic
+    from verydeep.report import held_out_split
 
     model = load_model(run)
     if beside is not None:
@@ -138,7 +139,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     where = data_label(options.data, split)
 
     def depth() -> DepthUsage:
-        return find_usage(run, counted, tolerance, folder)
+        return count_layers(run, counted, tolerance, folder)
 
     found = _analyse(options, run, beside, data, where, parts, depth, folder)
     name = None if loaded.whole else split
@@ -168,6 +169,7 @@ def _possible_parts(options: AnalyzeOptions, model: Network, parts: list[str]) -
 
 def _read(options: AnalyzeOptions, run: Run, split: str) -> tuple[Split, UsageSamples]:
     """Read the samples to use, and those on which the layers used are counted."""
+    from verydeep.report import usage_samples
     from verydeep.training import load_data, load_own, split_of
 
     with status(f"reading {options.data or run.config.data.source}"):
@@ -191,7 +193,7 @@ def _analyse(
     """Make every selected part, with a progress bar for each, and save each part as soon as it is complete."""
     from verydeep import analysis
     from verydeep.cli.views._bar import progress_bar
-    from verydeep.training import RunData
+    from verydeep.training import RunData, run_objective
 
     model, objective = run.model, run_objective(run)
     classes = RunData.load(run).classes or None
@@ -223,6 +225,7 @@ def _flow(run: Run, beside: Run | None, data: Split) -> tuple[SignalFlow, ...]:
     else:
         networks |= plain_beside(run.model, run.config.seed)
     from verydeep.analysis import signal_flow
+    from verydeep.training import run_objective
 
     objective = run_objective(run)
     return tuple(signal_flow(network, few, name, objective=objective) for name, network in networks.items())

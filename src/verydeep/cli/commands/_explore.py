@@ -22,6 +22,8 @@ class ExploreOptions:
     """The file to write; by default, RUN/explore.html."""
     open: bool = True
     """Open the page in a browser; with --no-open, only write it."""
+    samples: Annotated[int | None, option("N")] = None
+    """Count the idle layers on N random samples; by default, on all, as verydeep analyze and verydeep report do."""
     root: DataRoot = None
     threads: Threads = None
 
@@ -34,6 +36,7 @@ def main(arguments: list[str]) -> None:
     options = read_options(ExploreOptions, "explore", arguments)
     from verydeep.cli._run_options import computing, load_model, open_run
     from verydeep.cli._status import status
+    from verydeep.cli.views._bar import progress_bar
     from verydeep.errors import UserError
 
     if options.out is not None and options.out.suffix.lower() not in (".html", ".htm"):
@@ -44,8 +47,8 @@ def main(arguments: list[str]) -> None:
         from verydeep.report import write_explore
 
         load_model(run)
-        samples = write_explore(run, path, root=options.root, status=status)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, self-contained, with {len(samples.x)} samples")
+        shown = write_explore(run, path, samples=options.samples, root=options.root, status=status, bar=progress_bar)
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, self-contained, with {len(shown.x)} samples")
     if options.open and not _open(path):
         print("open it in a browser")
 

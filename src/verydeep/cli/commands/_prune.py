@@ -94,10 +94,20 @@ def _prune(
     options: PruneOptions, run: Run, model: Network, folder: Path, tolerance: float, tuning: TrainConfig | None
 ) -> PruneReport:
     from verydeep.analysis import evaluate_model, prune, prune_report
-    from verydeep.cli._run_options import run_objective, subsample
-    from verydeep.cli._run_usage import find_usage, other_samples, usage_samples
+    from verydeep.cli._run_options import subsample
+    from verydeep.cli._run_usage import count_layers, other_samples
     from verydeep.cli._status import status
-    from verydeep.training import Interrupted, derive_run, derived_config, load_data, load_own, make_progress, train
+    from verydeep.report import usage_samples
+    from verydeep.training import (
+        Interrupted,
+        derive_run,
+        derived_config,
+        load_data,
+        load_own,
+        make_progress,
+        run_objective,
+        train,
+    )
 
     with status(f"reading {options.data or run.config.data.source}"):
         if options.data is None:
@@ -110,7 +120,7 @@ def _prune(
             samples = other_samples(other, options.data)
     test = None if dataset is None else dataset.test
     objective = run_objective(run)
-    usage = find_usage(run, samples, tolerance, run.path / "analysis")
+    usage = count_layers(run, samples, tolerance, run.path / "analysis")
     _explain(options, usage)
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, samples.measured, test, objective=objective)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verydeep.cli._console import console, print_line, right_aligned_table
-from verydeep.cli._run_usage import summarise_usage, usage_lines
+from verydeep.cli._run_usage import usage_lines
 from verydeep.words import MEASURES, named_score, score
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def summarise(
     if refused:
         summary["refused"] = [asdict(each) for each in refused]
     if found.usage is not None:
+        from verydeep.report import summarise_usage
+
         summary["usage"] = summarise_usage(found.usage)
     if found.routing is not None:
         routing = found.routing

@@ -1,40 +1,32 @@
 """Which layers of a network matter: the order in which they can be closed, and which of them are idle."""
 
+import os
 from typing import Any
 
-from verydeep.analysis import depth_usage, greedy_lesions, some_samples
-from verydeep.data import Dataset, Split
-from verydeep.models import Network, multiply_adds
-
-_WORK = 30e9  # multiply-adds per round
-_MOST_SAMPLES, _FEWEST_SAMPLES, _MOST_ROUNDS = 300, 16, 8
+from verydeep.analysis import samples_of
+from verydeep.data import Dataset
+from verydeep.report._layers_used import Bar, find_usage, usage_samples
+from verydeep.training import Run
 
 
-def describe_importance(model: Network, dataset: Dataset, split: Split, split_name: str, layers: int) -> dict[str, Any]:
-    """Close layers one after the other, as `verydeep analyze` does, with as much work as takes a few seconds.
+def describe_importance(run: Run, dataset: Dataset, layers: int, samples: int | None, bar: Bar) -> dict[str, Any]:
+    """Count the idle layers as `verydeep analyze` and the report do, or take what they found.
 
     Args:
-        model: The network.
-        dataset: Its data; the order is selected on training samples.
-        split: Held-out samples, on which it is measured which layers are idle.
-        split_name: What they are called.
+        run: The run.
+        dataset: Its data.
         layers: The number of layers that can be closed; if the analysis cannot close them, the page measures itself.
+        samples: At most this number of samples; such a result is not saved. None takes all.
+        bar: A context manager that shows the progress.
     """
-    if layers == 0 or layers != model.highway_depth:
-        return {"order": [], "idle": [], "samples": 0}
-    work = multiply_adds(model) * layers / 2
-    samples = int(max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _WORK // work)))
-    rounds = int(max(1, min(_MOST_ROUNDS, _WORK // (work * samples))))
-    greedy = greedy_lesions(
-        model,
-        some_samples(split, samples),
-        split_name,
-        train=some_samples(dataset.train, samples),
-        group=max(1, -(-layers // rounds)),
-    )
-    kept = set(depth_usage(greedy).kept)
+    if layers == 0 or layers != run.model.highway_depth:
+        return {"order": [], "idle": [], "samples": "", "allowed": ""}
+    save = samples is None and os.access(run.path, os.W_OK)
+    counted = usage_samples(run, dataset, samples=samples)
+    usage = find_usage(run, counted, None, run.path / "analysis", save=save, bar=bar)
     return {
-        "order": [int(layer) for layer in greedy.order],
-        "idle": [layer for layer in range(layers) if layer not in kept],
-        "samples": int(greedy.samples),
+        "order": [int(layer) for layer in usage.greedy.order],
+        "idle": sorted(int(layer) for layer in usage.idle),
+        "samples": samples_of(usage.greedy.samples, usage.split),
+        "allowed": usage.within_text,
     }

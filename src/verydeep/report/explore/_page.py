@@ -8,6 +8,7 @@ from typing import Any
 
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
+from verydeep.report._layers_used import Bar, no_bar
 from verydeep.report.explore._importance import describe_importance
 from verydeep.report.explore._inputs import describe_inputs
 from verydeep.report.explore._network import describe_network
@@ -36,7 +37,13 @@ def _silently(_what: str) -> Iterator[None]:
 
 
 def write_explore(
-    run: Run, path: str | Path, *, root: str | Path | None = None, status: Step = _silently
+    run: Run,
+    path: str | Path,
+    *,
+    samples: int | None = None,
+    root: str | Path | None = None,
+    status: Step = _silently,
+    bar: Bar = no_bar,
 ) -> EmbeddedSamples:
     """Write a page in which a run's network answers for samples, drawings, images or rows of a table.
 
@@ -45,8 +52,12 @@ def write_explore(
     Args:
         run: The run, with weights.
         path: The file to write.
+        samples: Count the idle layers on at most this number of samples; by default, on all, as `verydeep analyze`
+            does. What the run's analysis found on the same samples is used again.
         root: The folder of known datasets.
         status: A context manager that is entered with the name of each step that takes time.
+        bar: A context manager that is entered with the name of the step that takes the longest, and yields a function
+            for the fraction that is done.
 
     Returns:
         The samples in the page.
@@ -72,9 +83,8 @@ def write_explore(
     task, preparation = run.task, RunData.load(run).preparation
     layers = sum(step["layer"] is not None for step in network.steps)
     with status("choosing samples"):
-        samples = choose_samples(model, split, raw[split_name], task)
-    with status("finding out which layers matter"):
-        importance = describe_importance(model, dataset, split, split_name, layers)
+        chosen = choose_samples(model, split, raw[split_name], task)
+    importance = describe_importance(run, dataset, layers, samples, bar)
     names = {"test": "test", "valid": "validation"}
     data = {
         "colour_maps": colour_maps(),
@@ -83,20 +93,19 @@ def write_explore(
         "split": names[split_name],
         "accuracy": _accuracy(run, split_name),
         "task": {"kind": task.kind, "names": task.names, "mean": task.mean, "deviation": task.deviation},
-        "network": {"steps": network.steps}
-        | describe_weights(network.weights, model, samples.x, samples.outputs, task),
-        "inputs": describe_inputs(preparation, samples.raw, samples.x, raw[split_name].x),
+        "network": {"steps": network.steps} | describe_weights(network.weights, model, chosen.x, chosen.outputs, task),
+        "inputs": describe_inputs(preparation, chosen.raw, chosen.x, raw[split_name].x),
         "samples": {
-            "targets": samples.targets.tolist(),
-            "scored": samples.scored.astype(int).tolist(),
-            "of": samples.of,
+            "targets": chosen.targets.tolist(),
+            "scored": chosen.scored.astype(int).tolist(),
+            "of": chosen.of,
         },
         "importance": importance,
         "snapshots": describe_snapshots(run, network.weights),
     }
-    note = learned_nothing(samples.baseline, task.kind, names[split_name])
+    note = learned_nothing(chosen.baseline, task.kind, names[split_name])
     write_atomic(Path(path), _render(data | {"parameters": network.weights.size}, note))
-    return samples
+    return chosen
 
 
 def _accuracy(run: Run, split_name: str) -> float | None:

@@ -19,7 +19,7 @@ class Closing {
     element.querySelector("[name=to]").value = Math.min(10, closable.length);
     state.on("closed", () => this.draw());
     if (store.importance.order.length === 0 && closable.length) this.measure();
-    else this.describe(`without losing more ${{ classification: "accuracy", multilabel: "correct labels", regression: "R²" }[kind]} than chance explains. The order of importance comes from closing layers one after the other, measured on ${store.importance.samples} samples when this page was written. On more samples, as in verydeep report, smaller losses show, and fewer layers are idle.`);
+    else this.describe(`at a cost of at most ${store.importance.allowed}. The order of importance comes from closing layers one after the other, the cheapest first. Both were measured on ${store.importance.samples}, as for the report.`);
     this.draw();
   }
 
