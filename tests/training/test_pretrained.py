@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from verydeep.analysis import DepthUsage, highway_layers, load_result
 from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.training import Run, TrainConfig, list_pretrained, load_initial_weights
@@ -30,6 +31,17 @@ def test_every_network_predicts_and_knows_how_good_it_is(name: str) -> None:
     assert run.summary is not None
     assert run.measured is not None
     assert 0.85 < (run.measured.test_accuracy or 0) < 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_layers_used_are_stored_with_every_network(name: str) -> None:
+    run = Run.load(f"pretrained:{name}")
+    usage = load_result(run.path / "analysis" / "usage.npz", DepthUsage)
+    assert usage.greedy.layers == highway_layers(run.model)
+    assert usage.greedy.key
+    assert (usage.split, usage.greedy.samples) == ("train", 60_000)
+    assert run.measured is not None
+    assert 1 - usage.greedy.error[0] > (run.measured.test_accuracy or 1)  # it knows the training samples better
 
 
 def test_the_networks_are_small() -> None:
