@@ -7,7 +7,8 @@ training images), and with random sets of blocks closed or swapped, as Veit et a
 stage stays where it is and open, because it changes the shape.
 
 Killed at any time, it continues where it was. Two processes can share the work, one network each: `--networks
-resnet-56` and `--networks highway-56`. Every call writes the results of all networks that are measured so far.
+resnet-56` and `--networks highway-56`. Every call adds its networks to the results of earlier ones, which need not have
+been measured on the same machine; each says where it was.
 """
 
 import argparse
@@ -43,10 +44,20 @@ from verydeep.cli.views._bar import progress_bar
 from verydeep.cpu import cpu_settings
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
-from verydeep.files import write_atomic
+from verydeep.files import read_json, write_atomic
 from verydeep.report import render_markdown
 from verydeep.report.figures._theme import themed_figure
-from verydeep.training import Interrupted, Run, ScheduleConfig, TrainConfig, load_own, make_progress, read_config, train
+from verydeep.training import (
+    Interrupted,
+    Run,
+    ScheduleConfig,
+    TrainConfig,
+    environment,
+    load_own,
+    make_progress,
+    read_config,
+    train,
+)
 
 ROOT = Path(__file__).parents[1]
 NETWORKS = ("resnet-20", "highway-20", "resnet-56", "highway-56")
@@ -102,11 +113,6 @@ class Measured:
     greedy: GreedyLesion
     closed: RandomChanges
     swapped: RandomChanges
-
-    @property
-    def keeping_shape(self) -> list[int]:
-        """The layers that were closed one after the other, in forward order."""
-        return sorted(self.greedy.order)
 
 
 def settings_name(options: argparse.Namespace) -> str:
@@ -197,6 +203,7 @@ def numbers(run: Run, found: Measured) -> dict[str, Any]:
         },
         "closed_at_random": random(found.closed),
         "swapped_at_random": random(found.swapped),
+        "environment": environment(),
     }
 
 
@@ -217,12 +224,12 @@ def page(networks: dict[str, dict[str, Any]]) -> str:
     )
 
 
-def draw(found: dict[str, Measured], path: Path) -> None:
+def draw(networks: dict[str, dict[str, Any]], path: Path) -> None:
     """Four panels: each block closed, the cheapest closed first, random sets closed, random pairs swapped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with themed_figure(path, 11.0, 8.0, "light") as (figure, palette):
         panels = figure.subplots(2, 2)
-        for number, (name, each) in enumerate(found.items()):
+        for number, (name, network) in enumerate(networks.items()):
             look: dict[str, Any] = {
                 "color": palette.colours[number % len(palette.colours)],
                 "linestyle": "-" if name.startswith("resnet") else "--",
@@ -230,18 +237,18 @@ def draw(found: dict[str, Measured], path: Path) -> None:
                 "markersize": 3.5,
                 "label": name.replace("resnet", "ResNet"),
             }
-            kept = each.keeping_shape
-            places = [int(each.lesions.layers[layer].split(".")[1]) + 1 for layer in kept]
-            share = np.array(places) / max(places)
-            panels[0, 0].plot(share, each.lesions.error[kept], **look)
-            greedy = np.arange(len(each.greedy.error)) / len(kept)
-            panels[0, 1].plot(greedy, each.greedy.error, **look)
-            for panel, changes in ((panels[1, 0], each.closed), (panels[1, 1], each.swapped)):
-                counts, error = changes.counts, changes.error
+            greedy = network["closed_cheapest_first"]
+            blocks = len(greedy["order"])
+            alone = [each for each in network["blocks_closed_one_by_one"] if each["name"] in greedy["order"]]
+            places = np.array([int(each["name"].split(".")[1]) + 1 for each in alone])
+            panels[0, 0].plot(places / places.max(), [each["error"] for each in alone], **look)
+            panels[0, 1].plot(np.arange(blocks + 1) / blocks, greedy["error"], **look)
+            for panel, key in ((panels[1, 0], "closed_at_random"), (panels[1, 1], "swapped_at_random")):
+                counts, error = np.array(network[key]["blocks"]), np.array(network[key]["error"])
                 if counts[0]:  # nothing closed
-                    whole = np.full((1, error.shape[1]), changes.baseline.error)
+                    whole = np.full((1, error.shape[1]), network["test_error"])
                     counts, error = np.concatenate([[0], counts]), np.concatenate([whole, error])
-                x = counts / len(kept)
+                x = counts / blocks
                 panel.fill_between(x, error.min(1), error.max(1), color=look["color"], alpha=0.15, linewidth=0)
                 panel.plot(x, error.mean(1), **look)
         titles = (
@@ -263,31 +270,37 @@ def _finish(axes: Axes, title: str, label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def earlier_networks(path: Path, same: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The networks of an earlier result that was measured in the same way."""
+    earlier = read_json(path) if path.exists() else {}
+    if any(earlier.get(key) != value for key, value in same.items()):
+        return {}
+    shared = earlier.get("environment")  # of results that do not say it per network
+    networks: dict[str, dict[str, Any]] = earlier["networks"]
+    return {name: {"environment": shared} | network for name, network in networks.items()}
+
+
+def _by_depth(name: str) -> tuple[int, bool]:
+    kind, depth = name.split("-")
+    return int(depth), kind == "highway"
+
+
 @cpu_settings(threads=1)
 def main() -> None:
     options = read_options()
     configs = {name: configure(name, options) for name in options.networks}
+    measured: dict[str, dict[str, Any]] = {}
     for name, config in configs.items():
         run = train(config, options.folder / name, resume=True, progress=make_progress(quiet=False))
-        measure(run, options)
-    done: dict[str, tuple[Run, Measured]] = {}
-    for name in dict.fromkeys([*NETWORKS, *options.networks]):
-        folder = options.folder / name
-        if (folder / settings_name(options) / "swapped.npz").exists():  # the last part
-            run = Run.load(folder)
-            done[name] = run, measure(run, options)
-    networks = {name: numbers(*each) for name, each in done.items()}
-    result = {
-        "what": "test error of residual and highway networks with blocks closed or swapped",
-        "data": options.data,
-        "test_images": next(iter(done.values()))[1].lesions.samples,
-        "draws": options.draws,
-        "seed": options.seed,
-        "networks": networks,
-    }
+        measured[name] = numbers(run, measure(run, options))
+    same = {"data": options.data, "test_images": options.samples, "draws": options.draws, "seed": options.seed}
+    networks = earlier_networks(options.out, same) | measured
+    networks = {name: networks[name] for name in sorted(networks, key=_by_depth)}
+    what = "test error of residual and highway networks with blocks closed or swapped"
+    result = {"what": what, **same, "networks": networks}
     write_result(options.out, result)
     write_atomic(options.out.with_suffix(".md"), page(networks))
-    draw({name: each for name, (_, each) in done.items()}, options.picture)
+    draw(networks, options.picture)
     print(json.dumps({name: each["test_error"] for name, each in networks.items()}, indent=1))
     print(f"{options.out} and {options.picture} are written")
 

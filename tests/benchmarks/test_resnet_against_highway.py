@@ -25,6 +25,13 @@ def test_a_network_is_trained_measured_and_not_trained_again(tmp_path: Path, mon
     weights = tmp_path / "runs" / "highway-20" / "model.safetensors"
     before = weights.stat().st_mtime_ns
     (tmp_path / "runs" / "highway-20" / "measured-20-20-1-0" / "swapped.npz").unlink()  # as if it had been killed
+    earlier = json.loads((tmp_path / "a.json").read_text())
+    earlier["networks"]["resnet-20"] = found | {"test_error": 0.5}  # measured elsewhere
+    (tmp_path / "a.json").write_text(json.dumps(earlier))
     resnet_against_highway.main()
     assert weights.stat().st_mtime_ns == before
-    assert json.loads((tmp_path / "a.json").read_text())["networks"]["highway-20"] == found
+    networks = json.loads((tmp_path / "a.json").read_text())["networks"]
+    assert list(networks) == ["resnet-20", "highway-20"]
+    assert networks["highway-20"] == found
+    assert networks["resnet-20"]["test_error"] == 0.5
+    assert (tmp_path / "a.md").read_text().count("| resnet-20 |") == 1
