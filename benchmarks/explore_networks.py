@@ -48,7 +48,7 @@ from verydeep.training import ModelConfig, Run, TrainConfig, train
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "explore-networks.json"
 TOLERANCE = 1e-4
-SCRIPTS = ("engine.js", "prepare.js", "images.js", "importance.js", "worker.js")
+SCRIPTS = ("engine.js", "prepare.js", "images.js", "worker.js")
 CONVOLUTIONAL = (
     *("highway-mnist-16", "highway-mnist-32", "highway-a", "highway-b", "highway-c", "highway-19-nin", "fitnet-a"),
     *("fitnet-b", "all-cnn-c", "nin", "maxout", "dsn", "highway-conv", "plain-conv"),

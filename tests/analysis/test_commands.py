@@ -236,7 +236,7 @@ def test_a_network_that_needs_every_layer_is_not_called_smaller(
         found = depth_usage(greedy, tolerance)
         return replace(found, kept=tuple(sorted((*found.kept, *found.idle))), idle=())
 
-    monkeypatch.setattr("verydeep.analysis.depth_usage", keep_all)
+    monkeypatch.setattr("verydeep.report._layers_used.depth_usage", keep_all)
     assert main(["prune", str(run.path)]) == 0
     printed = capsys.readouterr().out
     assert "every layer is needed" in printed

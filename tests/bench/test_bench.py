@@ -9,6 +9,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -240,8 +241,19 @@ def test_the_picture_and_the_table_show_every_comparison(tmp_path: Path) -> None
     table = bench_table(results)
     assert "5.25x (5.00-5.50)" in table
     assert "jax is not installed" in table
-    plot_bench(results, tmp_path / "bench.png")
+    two = BASE.to_dict() | {"threads": 2, "mode": "infer"}
+    conv = BASE.to_dict() | {"kind": "conv", "depth": 5, "width": 16, "side": 28, "batch": 10}
+    results |= {"two": result | {"case": two}, "conv": result | {"case": conv}}
+    figure = plot_bench(results, tmp_path / "bench.png")
     assert (tmp_path / "bench.png").stat().st_size > 0
+    training, inference = figure.subfigs[0].axes
+    assert [label.get_text() for label in training.get_yticklabels()] == [
+        "50 layers",
+        "5 convolutions of 16, 28×28, batch 10",
+    ]
+    symbols = [[line for line in axes.lines if line.get_marker() == "o"] for axes in (training, inference)]
+    assert [[float(np.ravel(line.get_xdata())[0]) for line in lines] for lines in symbols] == [[5.25, 5.25], [5.25]]
+    assert "hollow: 1 thread, filled: 2" in figure.subfigs[0].legends[0].get_title().get_text()
 
 
 def test_the_page_is_what_the_measurements_say() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ def linear(classes: int = 3) -> Network:
 
 def test_the_command_writes_one_page(trained: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
-    assert main(["explore", str(trained.path), "-o", str(page), "--no-open"]) == 0
+    run = shutil.copytree(trained.path, tmp_path / "run")
+    assert main(["explore", str(run), "-o", str(page), "--no-open"]) == 0
     assert re.search(r"page\.html: 0\.\d MB, self-contained, with 2\d\d samples", capsys.readouterr().out)
     text = page.read_text()
     assert "worker-src blob:" in text

@@ -1,6 +1,7 @@
 """The interactive page in a real browser: someone clicks, draws, types and reads."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ WIDE = {"viewport": {"width": 1280, "height": 900}}
 @pytest.fixture(scope="module")
 def digits(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, torch.Tensor]:
     """The page about a network of four highway layers, and its samples."""
-    path = tmp_path_factory.mktemp("explore") / "digits.html"
-    return path, write_explore(trained, path).x
+    folder = tmp_path_factory.mktemp("explore")
+    run = Run.load(shutil.copytree(trained.path, folder / "run"))
+    return folder / "digits.html", write_explore(run, folder / "digits.html").x
 
 
 @pytest.fixture(scope="module")

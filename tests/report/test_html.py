@@ -158,11 +158,23 @@ def test_the_page_stands_alone(trained: Run, page: Path) -> None:
     assert len(found.all("img")) == 1  # the gates of feature maps
 
 
+def test_the_report_links_to_the_explorer_only_if_it_exists(trained: Run, page: Path) -> None:
+    explorer = trained.path / "explore.html"
+    write_report(trained, page, made_up.findings())
+    assert f"verydeep explore {trained.path}" in read(page).text
+    assert [link for link in read(page).all("a") if not str(link["href"]).startswith("#")] == []
+    explorer.touch()
+    try:
+        write_report(trained, page, made_up.findings())
+    finally:
+        explorer.unlink()
+    (link,) = [link for link in read(page).all("a") if not str(link["href"]).startswith("#")]
+    assert (page.parent / str(link["href"])).resolve() == explorer.resolve()
+
+
 def test_headings_are_in_order_and_everything_to_look_at_has_words(trained: Run, page: Path) -> None:
     write_report(trained, page, made_up.findings())
     found = read(page)
-    link = next(link for link in found.all("a") if not str(link["href"]).startswith("#"))
-    assert (page.parent / str(link["href"])).resolve() == (trained.path / "explore.html").resolve()
     levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))

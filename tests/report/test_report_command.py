@@ -115,7 +115,7 @@ def test_a_plain_network_has_a_report_that_says_what_it_lacks(trained: Run, tmp_
     config = TrainConfig(trained.config.data, ModelConfig("plain-mlp", depth=3, width=6), epochs=1, threads=1)
     train(config, tmp_path / "plain")
     assert main(["report", str(tmp_path / "plain")]) == 0
-    assert "This network has no highway layers" in (tmp_path / "plain" / "report.html").read_text()
+    assert "This network has no highway or residual layers" in (tmp_path / "plain" / "report.html").read_text()
 
 
 def test_a_run_that_diverged_at_once_has_a_report(run: Path) -> None:

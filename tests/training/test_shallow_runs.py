@@ -50,7 +50,7 @@ def test_a_shallow_run_is_evaluated_listed_reported_and_not_pruned(
     assert main(["report", str(run.path)]) == 0
     page = (run.path / "report.html").read_text()
     assert f"highway-mlp, {depth} hidden layer{'' if depth == 1 else 's'}" in page
-    assert "This network has no highway layers" in page
+    assert "This network has no highway or residual layers" in page
     capsys.readouterr()
     assert main(["runs", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["depth"] == depth

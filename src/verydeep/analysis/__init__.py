@@ -59,7 +59,13 @@ if TYPE_CHECKING:
     from verydeep.analysis.lesions._random_results import RandomChanges
     from verydeep.analysis.lesions._usage import depth_usage, greedy_lesions
     from verydeep.analysis.lesions._usage_results import DepthUsage, GreedyLesion
-    from verydeep.analysis.removal._prune import highway_layers, prune, prune_report, removable
+    from verydeep.analysis.removal._prune import (
+        closable_layers as closable_layers,
+        highway_layers,
+        prune,
+        prune_report,
+        removable,
+    )
 else:
     __getattr__, __dir__ = lazy_imports(__name__)
 

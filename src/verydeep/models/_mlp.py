@@ -149,6 +149,10 @@ class MLP(Network):
     def highway_depth(self) -> int:
         return 0 if self.stack is None else self.stack.highway_depth
 
+    @property
+    def closable_depth(self) -> int:
+        return 0 if self.stack is None else self.stack.closable_depth
+
     def checkpoint_activations(self) -> None:
         if isinstance(self.stack, LSTMHighway):
             super().checkpoint_activations()

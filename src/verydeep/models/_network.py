@@ -32,7 +32,7 @@ class Network(Unscriptable, nn.Module):
 
         Args:
             x: Samples, `(batch, *input_shape)`.
-            closed: Highway layers to close, counted from 0: their transform gates are 0, and they copy their input.
+            closed: Highway layers, or layers of a residual stack, to close, counted from 0: they copy their input.
         """
         raise NotImplementedError
 
@@ -79,6 +79,11 @@ class Network(Unscriptable, nn.Module):
         """The number of highway layers, which can be closed and traced."""
         raise NotImplementedError
 
+    @property
+    def closable_depth(self) -> int:
+        """The number of layers that `closed` can name."""
+        return self.highway_depth
+
     def _input_shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes that a sample may have."""
         return (self.input_shape,)
@@ -88,7 +93,7 @@ class Network(Unscriptable, nn.Module):
         if x.shape[1:] not in self._input_shapes():
             shapes = " or ".join(f"(batch, {', '.join(map(str, shape))})" for shape in self._input_shapes())
             raise UserError(f"the network takes x of shape {shapes}, got {tuple(x.shape)}")
-        return check_closed(closed, self.highway_depth, self)
+        return check_closed(closed, self.closable_depth, self)
 
 
 def run_to_layers(

@@ -126,7 +126,7 @@ def stack_traces(rows: list[Trace], dim: int = 0) -> Trace:
 
 
 def check_closed(closed: Collection[int], layers: int, owner: nn.Module) -> frozenset[int]:
-    """The highway layers of a stack or network to close, counted from 0, from any collection of whole numbers."""
+    """The layers of a stack or network to close, counted from 0, from any collection of whole numbers."""
     if type(closed) is tuple and not closed:  # the default
         return frozenset()
     if isinstance(closed, str | int) or not isinstance(closed, Collection) or not all(map(_is_number, closed)):
@@ -137,7 +137,8 @@ def check_closed(closed: Collection[int], layers: int, owner: nn.Module) -> froz
         return numbers
     if layers == 0:
         raise UserError(f"cannot close layer {min(wrong)}: this {type(owner).__name__} has no highway layers")
-    raise UserError(f"cannot close layer {min(wrong)}: the highway layers are numbered 0 to {layers - 1}")
+    kind = "highway" if getattr(owner, "highway_depth", layers) else "residual"
+    raise UserError(f"cannot close layer {min(wrong)}: the {kind} layers are numbered 0 to {layers - 1}")
 
 
 def _is_number(layer: object) -> bool:

@@ -53,8 +53,13 @@ class ResidualStack(FeedForwardStack):
 
     @property
     def highway_depth(self) -> int:
-        """Residual layers have no gates to close or trace."""
+        """Residual layers have no gates to trace."""
         return 0
+
+    @property
+    def closable_depth(self) -> int:
+        """A closed residual layer copies its input."""
+        return self.depth
 
     @property
     def formula(self) -> str:

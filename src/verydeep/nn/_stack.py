@@ -54,6 +54,11 @@ class Stack(Unscriptable, nn.Module):
         """The number of highway layers, which can be closed and traced."""
         return self.depth
 
+    @property
+    def closable_depth(self) -> int:
+        """The number of layers that can be closed."""
+        return self.highway_depth
+
     def reset_parameters(self) -> None:
         """Reset the weights by `init` and the biases to 0."""
         init_weight(self.weight, self.width, self.width, self.activation, self.init)
@@ -78,7 +83,7 @@ class Stack(Unscriptable, nn.Module):
         check_width(self, x, self.width)
         if not 0 <= first <= self.depth:
             raise UserError(f"cannot start at layer {first}: the layers are numbered 0 to {self.depth - 1}")
-        return check_closed(closed, self.highway_depth, self)
+        return check_closed(closed, self.closable_depth, self)
 
     def extra_repr(self) -> str:
         return f"width={self.width}, depth={self.depth}, activation={activation_name(self.activation)}"
@@ -129,7 +134,7 @@ class FeedForwardStack(Stack):
 
         Args:
             x: The input of layer `first`; the last dimension is the width.
-            closed: Highway layers to close, counted from 0: their transform gates are 0, and they copy their input.
+            closed: Highway or residual layers to close, counted from 0: they copy their input.
             first: The first layer to compute, counted from 0.
         """
         closed = self._check(x, closed, first)

@@ -20,9 +20,9 @@ from verydeep.analysis import (
     DepthUsage,
     Findings,
     Progress,
+    closable_layers,
     depth_usage,
     greedy_lesions,
-    highway_layers,
     load_result,
     removable,
     save_findings,
@@ -110,7 +110,7 @@ def find_usage(
         note: Called with a message if an earlier result is used.
     """
     model, objective = run.model, run_objective(run)
-    names = highway_layers(model)
+    names = closable_layers(model)
     layers = [names.index(name) for name in removable(model)] or None  # a residual network closes what it finds
     group = max(1, len(layers or ()) // 50)  # closing single layers takes too long in deeper networks
     key = _digest(model, samples, objective, layers or (), group)

@@ -180,7 +180,10 @@ class Evaluation:
         found = []
         if self.majority is not None:
             name, share = self.majority
-            found.append(f"Always predicting {name!r}, the most frequent class, would be correct for {share:.2%}.")
+            found.append(
+                f"Always predicting {name!r}, the most frequent class of these {self.samples:,} samples, would be correct "
+                f"for {share:.2%}."
+            )
         if self.positive is not None:
             found.append(f"F1, ROC-AUC and average precision count {self.positive!r} as positive.")
         if self.task.kind == "regression" and self.task.outputs > 1:

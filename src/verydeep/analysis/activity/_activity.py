@@ -11,7 +11,7 @@ from torch.nn.modules.conv import _ConvNd
 from verydeep.analysis.activity._activity_results import Array
 from verydeep.analysis.blocks._blocks import ForwardMode, LayerGroup
 from verydeep.errors import UserError
-from verydeep.nn import Highway, HighwayLayer
+from verydeep.nn import Highway, HighwayLayer, ResidualStack
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Recorder(ForwardMode):
         self.layers: list[LayerActivity] = []
 
     def highway(self, group: LayerGroup, x: Tensor) -> Tensor:
+        assert not isinstance(group.module, ResidualStack)  # only highway layers are instrumented for this
         trace = group.module.trace(x)
         if isinstance(group.module, HighwayLayer):
             self._add(group, group.module.x_hat(x), trace.t, trace.y)

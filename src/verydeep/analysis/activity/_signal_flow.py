@@ -20,12 +20,12 @@ from verydeep.analysis._data import (
 from verydeep.analysis.activity._activity import to_array
 from verydeep.analysis.activity._activity_results import SignalFlow
 from verydeep.analysis.blocks._block import Block
-from verydeep.analysis.blocks._blocks import HighwayModule, highway_modules, shadow_copy
+from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules, shadow_copy
 from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
 from verydeep.analysis.blocks._trees import pick
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
-from verydeep.nn import HighwayStack, PlainStack
+from verydeep.nn import HighwayStack, PlainStack, ResidualStack
 from verydeep.objectives import Inputs, Objective, batch_length, call_model, map_tensors, move_inputs
 
 _Layer = Callable[[Tensor], Tensor]
@@ -133,7 +133,7 @@ class _FlowRecorder:
 def _find(model: nn.Module, example: Inputs, blocks: Blocks) -> list[Block]:
     """The residual and named blocks to record; none in models with highway layers or plain stacks of ours."""
     if blocks is None:
-        if any(isinstance(module, HighwayModule | PlainStack) for module in model.modules()):
+        if any(isinstance(module, ClosableModule | PlainStack) for module in model.modules()):
             return []
         try:
             return list(resolve_blocks(model, example, None))
@@ -143,7 +143,7 @@ def _find(model: nn.Module, example: Inputs, blocks: Blocks) -> list[Block]:
 
 
 def _recorded_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    found: list[tuple[str, nn.Module]] = list(highway_modules(model))
+    found: list[tuple[str, nn.Module]] = list(closable_modules(model))
     found += [(name, module) for name, module in model.named_modules() if isinstance(module, PlainStack)]
     found = found or [(name, module) for name, module in model.named_modules() if isinstance(module, _PLAIN)]
     if not found:
@@ -155,6 +155,9 @@ def _layers(name: str, module: nn.Module) -> dict[str, _Layer]:
     """The layers of a module: those of a stack one by one."""
     if isinstance(module, HighwayStack):
         return {f"{name}.{number}": layer for number, layer in enumerate(module.to_layers())}
+    if isinstance(module, ResidualStack):
+        numbers = range(module.depth)
+        return {f"{name}.{n}": partial(module.segment, first=n, last=n + 1) for n in numbers}
     if isinstance(module, PlainStack):
         layers = [nn.Sequential(layer, _Activation(module.activation)) for layer in module.to_layers()]
         return {f"{name}.{number}": layer for number, layer in enumerate(layers)}

@@ -17,18 +17,19 @@ from torch import Tensor, nn
 from verydeep.analysis.blocks._block import Block
 from verydeep.analysis.blocks._trees import leaves
 from verydeep.errors import UserError
-from verydeep.nn import HighwayLayer, HighwayStack, LSTMHighway, RecurrentHighway
+from verydeep.nn import HighwayLayer, HighwayStack, LSTMHighway, RecurrentHighway, ResidualStack
 from verydeep.objectives import Classification, Inputs, Objective, batch_length, call_model, map_tensors
 
 T = TypeVar("T")
 Forward = Callable[..., Any]
 Closed = frozenset[int]
 HighwayModule = HighwayLayer | HighwayStack | LSTMHighway
+ClosableModule = HighwayModule | ResidualStack
 
 
 @dataclass(frozen=True, eq=False)
 class LayerGroup:
-    """A module with one highway layer or a stack of them, and the module's original forward.
+    """A module with one highway layer, or a stack of highway or residual layers, and the module's original forward.
 
     Attributes:
         name: The module's name in the model.
@@ -38,7 +39,7 @@ class LayerGroup:
     """
 
     name: str
-    module: HighwayModule
+    module: ClosableModule
     forward: Forward
     first: int = -1
 
@@ -135,12 +136,17 @@ class InstrumentedModel:
         self._mode, self._inside, self._changes_input = ForwardMode(), False, False
         order = _FindOrder()
         modules: dict[int, nn.Module] = {}
-        for name, module in highway_modules(self.model):
+        named = {block.name for block in blocks}
+        in_groups: set[str] = set()
+        for name, module in closable_modules(self.model):
+            if isinstance(module, ResidualStack) and named.isdisjoint(layer_names(name, module)):
+                continue
+            in_groups |= set(layer_names(name, module))
             layer_group = LayerGroup(name, module, module.forward)
             module.forward = partial(self._highway, layer_group)  # type: ignore[method-assign]
             modules[id(module)] = module
         for block in blocks:
-            if block.kind != "highway":
+            if block.kind != "highway" and block.name not in in_groups:
                 other = _submodule(self.model, block.name)
                 modules[id(other)] = other
                 other.forward = partial(self._block, BlockGroup(block, other, other.forward))
@@ -242,8 +248,8 @@ def run_example(run: Callable[[Inputs], T], inputs: Inputs, copy: bool = True) -
         raise UserError(f"the model does not take samples of {_describe_inputs(inputs)}: {reason}") from error
 
 
-def layer_names(name: str, module: HighwayModule) -> list[str]:
-    """The names of the layers in a highway layer or a stack of that name."""
+def layer_names(name: str, module: ClosableModule) -> list[str]:
+    """The names of the layers in a layer or a stack of that name."""
     return [name] if isinstance(module, HighwayLayer) else [f"{name}.{layer}" for layer in range(module.depth)]
 
 
@@ -280,12 +286,17 @@ def shadow_copy(model: nn.Module) -> nn.Module:
 
 
 def highway_modules(module: nn.Module) -> Iterator[tuple[str, HighwayModule]]:
-    """Highway layers and stacks that are not inside another one, each once, with their names."""
+    """Highway layers and stacks of them that are not inside another one, each once, with their names."""
+    return ((name, child) for name, child in closable_modules(module) if isinstance(child, HighwayModule))
+
+
+def closable_modules(module: nn.Module) -> Iterator[tuple[str, ClosableModule]]:
+    """The same, and residual stacks."""
     inside: set[int] = set()
     for name, child in module.named_modules():
-        if isinstance(child, HighwayModule) and id(child) not in inside:
+        if isinstance(child, ClosableModule) and id(child) not in inside:
             yield name, child
-        if isinstance(child, HighwayModule | RecurrentHighway):
+        if isinstance(child, ClosableModule | RecurrentHighway):
             inside |= {id(inner) for inner in child.modules()}
 
 

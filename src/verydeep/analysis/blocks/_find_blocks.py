@@ -14,15 +14,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis.blocks._block import Block, CarriedLeaf, SideLeaf
-from verydeep.analysis.blocks._blocks import highway_modules, layer_names, run_example, shadow_copy
+from verydeep.analysis.blocks._block import Block, BlockKind, CarriedLeaf, SideLeaf
+from verydeep.analysis.blocks._blocks import closable_modules, layer_names, run_example, shadow_copy
 from verydeep.analysis.blocks._module_calls import ModuleCall, record_calls
 from verydeep.analysis.blocks._refused_blocks import FoundBlocks, NoBlocksError, RefusalReason, RefusedBlock
 from verydeep.analysis.blocks._trees import Path, leaves, map_leaves, path_text
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
 from verydeep.models import ResidualNet
-from verydeep.nn import RecurrentHighway
+from verydeep.nn import RecurrentHighway, ResidualStack
 from verydeep.objectives import Inputs, call_model, map_tensors
 
 Level = Literal["layer", "sublayer"]
@@ -110,7 +110,7 @@ class _Finder:
         self.refused: dict[str, RefusedBlock] = {}
         calls, self.output = run_example(partial(record_calls, self.model), example)
         self.calls = {call.name: call for call in calls if call.times == 1}
-        self.highways = {name: module for name, module in highway_modules(self.model) if _is_called(name, calls)}
+        self.highways = {name: module for name, module in closable_modules(self.model) if _is_called(name, calls)}
         self.repeated = {call.name: call for call in calls if call.times > 1}
         inside = (*self.highways.values(), *(m for m in self.model.modules() if isinstance(m, RecurrentHighway)))
         hidden = {id(module) for highway in inside for module in highway.modules()}
@@ -145,7 +145,9 @@ class _Finder:
 
     def _highway_blocks(self, name: str) -> list[Block]:
         shape = next((leaf.shape for leaf in self.calls[name].inputs), ())
-        return [Block(layer, "highway", shape) for layer in layer_names(name, self.highways[name])]
+        module = self.highways[name]
+        kind: BlockKind = "residual" if isinstance(module, ResidualStack) else "highway"
+        return [Block(layer, kind, shape) for layer in layer_names(name, module)]
 
     def _residual(self, level: Level, normalised: bool = False) -> list[Block]:
         """Residual blocks, the outermost that are layers; with `normalised`, those that normalise the sum."""

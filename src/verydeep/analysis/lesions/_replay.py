@@ -8,7 +8,7 @@ from torch import Tensor
 
 from verydeep.analysis.blocks._blocks import BlockGroup, Closed, ForwardMode, Group, InstrumentedModel, LayerGroup
 from verydeep.analysis.blocks._trees import map_leaves
-from verydeep.nn import HighwayStack
+from verydeep.nn import HighwayStack, ResidualStack
 from verydeep.objectives import Inputs, batch_length
 
 _MEMORY = 2**26  # bytes that one cached batch may take: feature maps are faster in batches that fit into caches
@@ -31,7 +31,7 @@ class CachingMode(ForwardMode):
         self.inputs: dict[LayerGroup, list[Tensor]] = {}
 
     def highway(self, group: LayerGroup, x: Tensor) -> Tensor:
-        if not isinstance(group.module, HighwayStack):
+        if not isinstance(group.module, HighwayStack | ResidualStack):
             return self._keep(super().highway(group, x), group)  # type: ignore[no-any-return]
         states = group.module.states(x.clone(), group.own(self.closed))  # the model may change x in place
         self.inputs[group] = states
@@ -67,7 +67,7 @@ class ReplayMode(ForwardMode):
         if group is not self.group:
             return _copied(next(self.outputs))  # type: ignore[no-any-return]
         self.reached = True
-        if not isinstance(group.module, HighwayStack):
+        if not isinstance(group.module, HighwayStack | ResidualStack):
             return super().highway(group, x)
         own = self.layer - group.first
         x = self.cache.inputs[group][own]  # the closed layer copies it

@@ -12,7 +12,7 @@ from torch import nn
 from verydeep.analysis._data import Data, as_batched, device_of, find_objective, first_samples, half_type
 from verydeep.analysis._evaluate import evaluate_model
 from verydeep.analysis.blocks._block import Block
-from verydeep.analysis.blocks._blocks import shadow_copy
+from verydeep.analysis.blocks._blocks import HighwayModule, shadow_copy
 from verydeep.analysis.lesions._lesion_results import PruneReport, Score
 from verydeep.analysis.lesions._usage_results import DepthUsage
 from verydeep.analysis.removal._remove_blocks import is_pretrained, with_stubs, without_layers
@@ -114,6 +114,11 @@ def highway_layers(model: nn.Module) -> tuple[str, ...]:
         >>> highway_layers(create_model("highway-mlp", depth=4))
         ('stack.0', 'stack.1', 'stack.2')
     """
+    return tuple(name for name, at in layer_locations(model).items() if isinstance(at.module, HighwayModule))
+
+
+def closable_layers(model: nn.Module) -> tuple[str, ...]:
+    """The names of all highway layers and layers of residual stacks, in the order in which modules were registered."""
     return tuple(layer_locations(model))
 
 

@@ -10,10 +10,19 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from verydeep.analysis.blocks._blocks import HighwayModule, highway_modules
+from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules
 from verydeep.errors import UserError
 from verydeep.models import MLP, ConvNet, Highways, Network, ResidualNet, build
-from verydeep.nn import Highway, HighwayConv1d, HighwayConv2d, HighwayConv3d, HighwayLayer, HighwayLinear, HighwayStack
+from verydeep.nn import (
+    Highway,
+    HighwayConv1d,
+    HighwayConv2d,
+    HighwayConv3d,
+    HighwayLayer,
+    HighwayLinear,
+    HighwayStack,
+    ResidualStack,
+)
 from verydeep.nn.functional import resize
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -31,14 +40,14 @@ class LayerLocation:
     """
 
     number: int
-    module: HighwayModule
+    module: ClosableModule
     layer: int
 
 
 def layer_locations(model: nn.Module) -> dict[str, LayerLocation]:
-    """Every highway layer by name, in the order in which modules were registered."""
+    """Every highway layer and layer of a residual stack by name, in the order in which modules were registered."""
     locations: dict[str, LayerLocation] = {}
-    for name, module in highway_modules(model):
+    for name, module in closable_modules(model):
         if isinstance(module, HighwayLayer):
             locations[name] = LayerLocation(len(locations), module, 0)
         else:
@@ -49,10 +58,11 @@ def layer_locations(model: nn.Module) -> dict[str, LayerLocation]:
 
 def smaller_mlp(model: MLP, removed: Collection[int]) -> MLP:
     """A fully connected network with a shorter stack, or none."""
-    assert isinstance(model.stack, HighwayStack)
+    assert isinstance(model.stack, HighwayStack | ResidualStack)
     kept = [layer for layer in range(model.stack.depth) if layer not in removed]
     # The gate bias must not follow from the new depth: it is what training started from.
-    config = replace(model.config, depth=1 + len(kept), gate_bias=model.stack.initial_gate_bias)
+    bias = model.stack.initial_gate_bias if isinstance(model.stack, HighwayStack) else None
+    config = replace(model.config, depth=1 + len(kept), gate_bias=bias)
     weights = {name: value[kept] if name.startswith("stack.") else value for name, value in model.state_dict().items()}
     if not kept:
         weights = {name: value for name, value in weights.items() if not name.startswith("stack.")}
@@ -114,10 +124,10 @@ def remove_from_module(model: Module, removed: set[int]) -> Module:
     result = copy.deepcopy(model, memo)
     replaced: dict[int, nn.Module] = {}
     locations = layer_locations(model).values()
-    for _, module in highway_modules(model):
+    for _, module in closable_modules(model):
         own = {location.layer for location in locations if location.module is module and location.number in removed}
         if own:
-            copied = cast(HighwayModule, memo[id(module)])
+            copied = cast(ClosableModule, memo[id(module)])
             replaced[id(copied)] = _without_layers(copied, own)
     for parent in list(result.modules()):
         for name, child in parent.named_children():
@@ -126,7 +136,7 @@ def remove_from_module(model: Module, removed: set[int]) -> Module:
     return cast(Module, replaced.get(id(result), result))
 
 
-def _without_layers(module: HighwayModule, removed: set[int]) -> nn.Module:
+def _without_layers(module: ClosableModule, removed: set[int]) -> nn.Module:
     if isinstance(module, HighwayLayer):
         return _closed_layer(module)
     kept = [layer for layer in range(module.depth) if layer not in removed]

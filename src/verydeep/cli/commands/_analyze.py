@@ -154,11 +154,12 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
 
 def _possible_parts(options: AnalyzeOptions, model: Network, parts: list[str]) -> list[str]:
     """The parts that a network allows, with a note on stderr about those that are left out."""
+    from verydeep.analysis import closable_layers
     from verydeep.models import ResidualConfig
 
     if options.only or model.highway_depth:
         return parts
-    if isinstance(model.config, ResidualConfig):
+    if isinstance(model.config, ResidualConfig) or closable_layers(model):
         left, why = [part for part in parts if part not in _OF_GATES], "no highway layers, so it has no gates"
     else:
         left, why = ["flow"], "no highway layers and no residual blocks, so there is nothing to close"

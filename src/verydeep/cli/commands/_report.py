@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from verydeep.training import Evaluation, Run
 
 _NO_ANALYSIS = "This report was made without an analysis, so it covers training only."
-_NO_HIGHWAYS = "This network has no highway layers, so it has no gates to show and no layers to close."
+_NO_HIGHWAYS = "This network has no highway or residual layers, so it has no gates to show and no layers to close."
 _NO_WEIGHTS = "There are no weights to analyse: no epoch has been completed without diverging."
 _OUTDATED = "Training continued after the analysis: the figures below the training curves show earlier weights."
 _OWN_MODEL = "This network is your own module, so it can only be analysed in Python (verydeep.analysis)."
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
 
 def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     """Load the analysis, making it first if necessary, with a note to the reader if it is missing or out of date."""
-    from verydeep.analysis import Findings, load_findings
+    from verydeep.analysis import Findings, closable_layers, load_findings
     from verydeep.models import ResidualConfig
 
     if not run.is_network:
@@ -74,7 +74,7 @@ def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     folder = run.path / "analysis"
     found = load_findings(folder)
     if replace(found, prune=None, usage=None) == Findings():  # the results of pruning alone say too little
-        if run.model.highway_depth == 0 and not isinstance(run.model.config, ResidualConfig):
+        if not closable_layers(run.model) and not isinstance(run.model.config, ResidualConfig):
             return None, _NO_HIGHWAYS
         if "dataset" in run.user_supplied:
             return None, _OWN_DATA

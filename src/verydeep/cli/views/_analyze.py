@@ -99,7 +99,8 @@ def _lines(found: Findings) -> list[str]:
         lines.append(
             f"Routing: {routing.significant:.0%} of the differences between a {routing.grouped_by} and all samples "
             f"exceed three standard errors; a linear classifier predicts the {routing.grouped_by} of "
-            f"{routing.probe_accuracy:.1%} of the samples from the gates alone (chance: {routing.probe_chance:.1%})"
+            f"{routing.probe_accuracy:.1%} of {routing.probe_samples:,} samples from the gates alone (most frequent "
+            f"{routing.grouped_by}: {routing.probe_chance:.1%})"
         )
     if found.lesions is not None:
         if not found.lesions.most_important:

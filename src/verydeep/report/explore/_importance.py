@@ -15,11 +15,11 @@ def describe_importance(run: Run, dataset: Dataset, layers: int, samples: int | 
     Args:
         run: The run.
         dataset: Its data.
-        layers: The number of layers that can be closed; if the analysis cannot close them, the page measures itself.
+        layers: The number of layers that can be closed.
         samples: At most this number of samples; such a result is not saved. None takes all.
         bar: A context manager that shows the progress.
     """
-    if layers == 0 or layers != run.model.highway_depth:
+    if layers == 0:
         return {"order": [], "idle": [], "samples": "", "allowed": ""}
     save = samples is None and os.access(run.path, os.W_OK)
     counted = usage_samples(run, dataset, samples=samples)

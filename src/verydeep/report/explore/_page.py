@@ -20,7 +20,7 @@ from verydeep.report.html._heat_maps import colour_maps
 from verydeep.report.html._render import fill_template, read_page_file
 from verydeep.training import Run, RunData, list_pretrained, load_own_with_raw, split_of
 
-_WORKER = ("engine.js", "prepare.js", "images.js", "importance.js", "worker.js")  # these run without a document
+_WORKER = ("engine.js", "prepare.js", "images.js", "worker.js")  # these run without a document
 _PAGE = (
     *("elements.js", "state.js", "heatmap.js", "ribbon.js", "layers.js", "journey.js", "answer.js", "score.js"),
     *("grid.js", "draw.js", "upload.js", "row.js", "inputs.js", "closing.js", "detail.js", "compare.js"),

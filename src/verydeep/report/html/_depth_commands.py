@@ -2,7 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from verydeep.depth import DepthAnswer, DepthPoint
@@ -22,18 +22,19 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class PageCommand:
-    """A command, what it does, and the page that it writes."""
+    """A command, what it does, and the page that it writes, if that is already there."""
 
     what: str
     line: str
     page: str | None = None
 
 
-def next_commands(answer: DepthAnswer) -> list[PageCommand]:
-    """What one does with the recommended network."""
+def next_commands(answer: DepthAnswer, folder: Path) -> list[PageCommand]:
+    """What one does with the recommended network; `folder` is that of the page."""
     if answer.network is None:
         return []
     network = _inside(answer, answer.network.path)
+    explore = f"{answer.network.path}/explore.html"
     new = ("rows", "NEW.csv") if answer.unit == "layers" else ("images", "NEW_FOLDER")
     return [
         PageCommand(f"Predict new {new[0]}:", _line("predict", network, new[1], "-o", "predictions.csv")),
@@ -42,7 +43,7 @@ def next_commands(answer: DepthAnswer) -> list[PageCommand]:
         PageCommand(
             "Try inputs and close layers, on a page of its own:",
             _line("explore", network),
-            quote(f"{answer.network.path}/explore.html"),
+            quote(explore) if (folder / explore).exists() else None,
         ),
     ]
 

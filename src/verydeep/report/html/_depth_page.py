@@ -50,10 +50,10 @@ def write_depth_page(answer: DepthAnswer, path: str | os.PathLike[str]) -> None:
         >>> answer = DepthAnswer("moons", 1, "highway", (1, 2), 2, "highway", points)
         >>> write_depth_page(answer, "depth.html")
     """
-    write_atomic(Path(path), render("depth.html", _context(answer)))
+    write_atomic(Path(path), render("depth.html", _context(answer, Path(path).parent)))
 
 
-def _context(answer: DepthAnswer) -> dict[str, Any]:
+def _context(answer: DepthAnswer, folder: Path) -> dict[str, Any]:
     charts, deepest = depth_charts(answer), max((curve.depth for curve in answer.curves), default=0)
     kinds = {curve.kind for curve in answer.curves if curve.loss}
     context: dict[str, Any] = {
@@ -63,7 +63,7 @@ def _context(answer: DepthAnswer) -> dict[str, Any]:
         "chart_note": chart_note(answer),
         "measure": MEASURES.get(answer.measure, answer.measure),
         "facts": _facts(answer),
-        "next": next_commands(answer),
+        "next": next_commands(answer, folder),
         "network": network_sentence(answer),
         "models": model_rows(answer),
         "compared": compare_models(answer),

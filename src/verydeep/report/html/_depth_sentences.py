@@ -146,7 +146,7 @@ def deepest_sentence(answer: DepthAnswer) -> str:
         return ""
     return (
         f"With {layers(answer, depth)}, highway networks reach {_reached(answer, highway)} on held-out data, and plain "
-        f"networks {_reached(answer, plain)}. A blind guess has {score(answer.measure, answer.guess_score)}."
+        f"networks {_reached(answer, plain)}. There, a blind guess has {score(answer.measure, answer.guess_score)}."
     )
 
 

@@ -68,10 +68,11 @@ def write_report(
     context |= analysis_sections(found, context["data_name"], evaluation, split, noun)
     context |= refused_section(blocks.refused if found.lesions or found.usage else ())
     context |= evaluation_section(evaluation, split) | {"next_steps": next_steps(run, found)}
-    context["explore_page"] = quote(Path(os.path.relpath(run.path / "explore.html", Path(path).parent)).as_posix())
+    if (run.path / "explore.html").exists():
+        context["explore_page"] = quote(Path(os.path.relpath(run.path / "explore.html", Path(path).parent)).as_posix())
     if evaluation is not None and evaluation.majority is not None:
         after = 1 + next((i for i, (name, _) in enumerate(context["facts"]) if "accuracy" in name), 0)
-        context["facts"].insert(after, ("most frequent class", f"{evaluation.majority[1]:.2%}"))
+        context["facts"].insert(after, (f"most frequent class, {split_name(split)}", f"{evaluation.majority[1]:.2%}"))
     context["charts"] |= context.pop("inside")
     context |= {"note": note, "split_name": split_name}
     context["contents"] = contents(context, found)

@@ -177,7 +177,8 @@ def about_routing(routing: ClassRouting) -> list[Statement]:
         ),
         Statement(
             f"From the gates alone, a linear classifier predicts {_probed(routing)} of {routing.probe_samples:,} "
-            f"samples that it has not seen; {_guessing(routing)} gives {routing.probe_chance:.1%}.",
+            f"samples that it has not seen; {_guessing(routing)} is correct for "
+            f"{routing.probe_chance:.1%} of them.",
             "Gating is not only a mechanism that eases training, but an important part of the computation.",
         ),
     ]

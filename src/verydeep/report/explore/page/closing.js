@@ -18,20 +18,8 @@ class Closing {
     for (const name of ["from", "to"]) Object.assign(element.querySelector(`[name=${name}]`), { max: closable.length });
     element.querySelector("[name=to]").value = Math.min(10, closable.length);
     state.on("closed", () => this.draw());
-    if (store.importance.order.length === 0 && closable.length) this.measure();
-    else this.describe(`at a cost of at most ${store.importance.allowed}. The order of importance comes from closing layers one after the other, the cheapest first. Both were measured on ${store.importance.samples}, as for the report.`);
+    if (closable.length) this.describe(`at a cost of at most ${store.importance.allowed}. The order of importance comes from closing layers one after the other, the cheapest first. Both were measured on ${store.importance.samples}, as for the report.`);
     this.draw();
-  }
-
-  // The page measures what the command could not.
-  async measure() {
-    this.keep.disabled = true;
-    this.idle.disabled = true;
-    this.idle.textContent = "Measuring …";
-    store.importance = await state.backend.ask({ do: "importance" });
-    this.keep.disabled = false;
-    this.describe(`at hardly any loss. The order of importance is by what closing each layer alone costs, measured on ${store.importance.samples} samples.`);
-    state.tell("chosen");
   }
 
   describe(how) {

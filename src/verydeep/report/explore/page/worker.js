@@ -97,10 +97,6 @@ class Explorer {
     return found;
   }
 
-  importance() {
-    return new Importance(this).measure();
-  }
-
   async answer(request, report) {
     return this[request.do](request, report);
   }
