@@ -1,6 +1,7 @@
 """Layers of a residual stack are closed, counted and removed one by one, like those of a highway stack."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,9 @@ def test_the_commands_look_at_single_layers(tmp_path: Path, capsys: pytest.Captu
     assert "of 4 layers" in printed.out
     assert "it has no gates; left out: gates, routing of classes" in printed.err
     assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "of 4 residual blocks" in page
+    assert "highway layer" not in re.sub(r"<script.*?</script>", "", page, flags=re.S)
     assert main(["prune", str(run), "--tolerance", "50%"]) == 0
     assert main(["explore", str(run), "--no-open"]) == 0
     usage = load_result(run / "analysis" / "usage.npz", DepthUsage)

@@ -21,7 +21,7 @@ from verydeep.analysis.blocks._refused_blocks import FoundBlocks, NoBlocksError,
 from verydeep.analysis.blocks._trees import Path, leaves, map_leaves, path_text
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError, unknown
-from verydeep.models import ResidualNet
+from verydeep.models import Network, ResidualNet
 from verydeep.nn import RecurrentHighway, ResidualStack
 from verydeep.objectives import Inputs, call_model, map_tensors
 
@@ -77,10 +77,12 @@ def find_blocks(
 
 def closable_blocks(network: nn.Module) -> FoundBlocks:
     """The blocks of a residual network of `verydeep.models`, which needs no data for that; none of other networks."""
-    if not isinstance(network, ResidualNet):
+    if not isinstance(network, Network):
+        return FoundBlocks()
+    if not isinstance(network, ResidualNet) and not any(isinstance(each, ResidualStack) for each in network.modules()):
         return FoundBlocks()
     device = next(network.parameters()).device
-    example = torch.zeros(2, *network.config.input_shape, device=device)
+    example = torch.zeros(2, *network.input_shape, device=device)
     try:
         return find_blocks(network, example)
     except NoBlocksError as error:

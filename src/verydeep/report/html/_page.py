@@ -8,7 +8,6 @@ from urllib.parse import quote
 from verydeep.analysis import Findings, FoundBlocks, closable_blocks, split_name
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
-from verydeep.models import ResidualNet
 from verydeep.report.html._analysis_sections import analysis_sections
 from verydeep.report.html._block_sections import layer_noun, refused_section
 from verydeep.report.html._evaluation_section import evaluation_section
@@ -81,8 +80,8 @@ def write_report(
 
 def _blocks_of(run: Run) -> FoundBlocks:
     """The blocks of a residual network; none for a run of another kind or without weights."""
-    residual = run.is_network and (run.path / "model.safetensors").exists() and isinstance(run.model, ResidualNet)
-    return closable_blocks(run.model) if residual else FoundBlocks()
+    has_weights = run.is_network and (run.path / "model.safetensors").exists()
+    return closable_blocks(run.model) if has_weights else FoundBlocks()
 
 
 def contents(context: dict[str, Any], findings: Findings) -> list[tuple[str, str]]:
