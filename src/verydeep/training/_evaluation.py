@@ -181,8 +181,8 @@ class Evaluation:
         if self.majority is not None:
             name, share = self.majority
             found.append(
-                f"Always predicting {name!r}, the most frequent class of these {self.samples:,} samples, would be correct "
-                f"for {share:.2%}."
+                f"Always predicting {name!r}, the most frequent class of these {self.samples:,} samples, would be "
+                f"correct for {share:.2%}."
             )
         if self.positive is not None:
             found.append(f"F1, ROC-AUC and average precision count {self.positive!r} as positive.")
