@@ -1,6 +1,5 @@
 """Every example of the README and the documentation runs, in order, in an empty folder with a reader's files."""
 
-import csv
 import json
 import os
 import re
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_iris, load_wine  # type: ignore[import-untyped]
+from sklearn.datasets import load_wine  # type: ignore[import-untyped]
 
 from verydeep.cli import COMMANDS
 from verydeep.cli._options import settings_of
@@ -70,11 +69,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> 
     wine = load_wine()
     columns = ",".join([*wine.feature_names, "cultivar"])
     np.savetxt("wine.csv", np.column_stack([wine.data, wine.target]), "%g", ",", header=columns, comments="")
-    _write_table("flowers.csv", load_iris(), "species")
-    rows = Path("flowers.csv").read_text().splitlines()
-    new = [f"id,{rows[0]}", *(f"{number},{row}" for number, row in enumerate(rows[1:6]))]
-    Path("new.csv").write_text("\n".join(new) + "\n")
-    Path("new-flowers.csv").write_text("\n".join(rows[:5]) + "\n")
     Path("model.py").write_text(MODEL)
     random = np.random.default_rng(0)
     for name in ("cats", "dogs"):
@@ -82,14 +76,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> 
         for number in range(12):
             Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(f"photos/{name}/{number}.png")
     return tmp_path
-
-
-def _write_table(name: str, data: Any, target: str) -> None:
-    with open(name, "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow([*(column.removesuffix(" (cm)").replace(" ", "_") for column in data.feature_names), target])
-        for row, y in zip(data.data, data.target, strict=True):
-            table.writerow([*row, data.target_names[y]])
 
 
 @pytest.mark.slow
