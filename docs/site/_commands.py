@@ -68,4 +68,9 @@ def _table(head: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([|<>*_$\[\]])", r"\\\1", text)
+    """The text in Markdown, with options as code, so that they do not break at a hyphen."""
+    parts = text.split("`")
+    for number in range(0, len(parts), 2):  # the others are code already
+        escaped = re.sub(r"([|<>*_$\[\]])", r"\\\1", parts[number])
+        parts[number] = re.sub(r"(?<![\w-])--[a-z]+(?:[-.][a-z]+)*", r"`\g<0>`", escaped)
+    return "`".join(parts)
