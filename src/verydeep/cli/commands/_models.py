@@ -66,7 +66,9 @@ def _print_table(rows: list[ModelInfo]) -> None:
         lines += [dict(zip(_COLUMNS, map(Text, _cells(row)), strict=True)) for row in group]
     hidden = print_columns(lines, ("network", "published %"), _EXPENDABLE)
     console.print("\nMACs: multiply-adds per sample. Accuracies are the published ones, not ours.", highlight=False)
-    counted = "Layers, as the paper counts them: fully connected networks without the classifier, convolutional ones with it."
+    counted = (
+        "Layers, as the paper counts them: fully connected networks without the classifier, convolutional ones with it."
+    )
     console.print(counted, highlight=False)
     console.print("* partly inferred: see verydeep models NAME.", highlight=False)
     trained = ", ".join(f"{PREFIX}{name}" for name in list_pretrained())
