@@ -151,8 +151,11 @@ def test_without_validation_data_the_training_data_is_named(tmp_path: Path, caps
     assert main(["analyze", str(folder), "--only", "usage"]) == 0
     printed = capsys.readouterr()
     assert "reusing" in printed.err
+    assert re.search(r"about 60 % of the layers are idle \(MNIST\) *│ *[\d.]+% idle when closed together", printed.out)
     assert importance["samples"] in " ".join(printed.out.split())
     assert "holds out no validation data" in printed.out
+    assert main(["analyze", str(folder), "--only", "routing"]) == 0
+    assert "the paper's observation" not in capsys.readouterr().out  # a table without rows
     usage = load_result(folder / "analysis" / "usage.npz", DepthUsage)
     assert importance["idle"] == sorted(usage.idle)
     assert importance["order"] == list(usage.greedy.order)

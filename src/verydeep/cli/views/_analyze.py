@@ -84,7 +84,9 @@ def print_findings(found: Findings, folder: Path) -> None:
     if found.lesions is not None and found.lesions.most_important:
         console.print(_important_layers(found.lesions))
     if found.gates is not None or (found.lesions is None and found.flow == ()):
-        console.print(_observations(found.observations))
+        observed = _observations(found.observations)
+        if observed.row_count:
+            console.print(observed)
     for line in _lines(found):
         console.print(line, highlight=False, markup=False)
     print_line(f"summary.json and the results are in {folder}")
@@ -143,6 +145,7 @@ def _important_layers(lesions: LesionStudy) -> Table:
 
 def _observations(seen: Observations) -> Table:
     table = right_aligned_table("the paper's observation", "this network", names=2)
+    idle = "about 60 % of the layers are idle (MNIST)"
     rows = [
         ("most biases decreased further during training", _percent(seen.biases_fell, "of the biases decreased")),
         ("biases increase with depth (CIFAR-100)", _number(seen.bias_with_depth, "correlation")),
@@ -159,8 +162,8 @@ def _observations(seen: Observations) -> Table:
             "block outputs change early, then form stripes",
             None if seen.stripes_begin is None else f"90 % of the change in the first {seen.stripes_begin} layers",
         ),
-        ("about 60 % of the layers are idle (MNIST)", _percent(seen.idle_alone, "idle when closed alone")),
-        ("", _percent(seen.idle_together, "idle when closed together")),
+        (idle, _percent(seen.idle_alone, "idle when closed alone")),
+        ("" if seen.idle_alone is not None else idle, _percent(seen.idle_together, "idle when closed together")),
     ]
     for paper, here in rows:
         if here is not None:
