@@ -43,7 +43,7 @@ def test_the_page_of_residual_networks_has_the_measured_numbers() -> None:
     for accuracy in (sentences["accuracy"], *(sentences["layers"][layer]["accuracy"] for layer in (0, 2, 3, 5))):
         assert f"{accuracy:.0%}".replace("%", " %") in page
     resnets = (ROOT / "results" / "resnet_against_highway.md").read_text()
-    for name in ("resnet-20", "highway-20"):
+    for name in ("resnet-20", "highway-20", "resnet-56", "highway-56"):
         (row,) = re.findall(rf"^\| {name} .*$", resnets, flags=re.M)
         whole, _, worst, half, random, _ = re.findall(r"[\d.]+%", row)
         for error in (whole, worst, half, random):

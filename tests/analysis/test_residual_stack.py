@@ -94,6 +94,8 @@ def test_a_module_of_your_own_with_both_kinds_of_stacks(data: Dataset) -> None:
     found = lesion_study(net, data.test)
     assert found.layers == ("2.0", "2.1", "3.0", "3.1", "3.2")
     assert gate_statistics(net, data.test).layers == ("2.0", "2.1")
+    flow = signal_flow(net, data.test, blocks=find_blocks(net, data.test.x[:2]))
+    assert set(found.layers) <= set(flow.layers)
     x = data.test.x
     expected = net[4](net[3](net[2](net[1](net[0](x)), {1}), {0, 2}))
     assert torch.equal(prune(net, {"2.1", "3.0", "3.2"})(x), expected)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
 
 from verydeep.cli._run_options import data_label, printable, subsample
 from verydeep.cli._status import status
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 _BATCH = 8  # sequences
 _LONGEST = 256  # tokens of a sequence, by default
 _ABOUT_PICKLES = "only .safetensors files are loaded, because other files may run code"
+
+_TOKENISERS = ("tokenizer*", "vocab*", "*.model", "merges.txt")  # files of which a tokeniser has at least one
+_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
     file, _, function = place.rpartition(":")
     path = Path(file)
     if not file or not function.isidentifier():
-        raise UserError(f"--model {place}: give a Python file and the name of a function in it, such as model.py:make")
+        raise UserError(f"--model {place}: give a Python file and the name of a function in it, such as model.py:build")
     if not path.is_file():
         raise UserError(f"--model {place}: there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -113,7 +119,13 @@ def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
     make = getattr(module, function, None)
     if not callable(make):
         raise UserError(f"--model {place}: {path} has no function '{function}'")
-    return make()
+    try:
+        return make()
+    except (Exception, SystemExit) as error:
+        steps = traceback.extract_tb(error.__traceback__)
+        lines = [step.lineno for step in steps if Path(step.filename) == path.resolve() or step.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise UserError(f"--model {place}: {function}() fails with {type(error).__name__}: {error}{where}") from error
 
 
 def load_checkpoint(folder: Path, text: Path | None, context: int | None, samples: int | None) -> ModelWithData:
@@ -171,6 +183,12 @@ def _check_folder(folder: Path) -> None:
         raise UserError(f"--hf {folder}: give a folder with a config.json, as save_pretrained writes it")
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"--hf {folder}: there are no weights in it; {_ABOUT_PICKLES}")
+    if not any(any(folder.glob(pattern)) for pattern in _TOKENISERS):
+        raise UserError(f"--hf {folder}: there is no tokeniser in it; save it there with its save_pretrained")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
@@ -187,10 +205,12 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
         masked = any("MaskedLM" in name for name in config.architectures or ())
         kind: Any = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
         model = kind.from_pretrained(folder, use_safetensors=True, weights_only=True, **local)
+    except _UNREADABLE as error:
+        raise UserError(f"--hf {folder} cannot be loaded as a language model: {_first_line(error)}") from error
+    try:
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **local)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"--hf {folder} cannot be loaded as a language model: {reason}") from error
+    except _UNREADABLE as error:
+        raise UserError(f"--hf {folder}: its tokeniser cannot be loaded: {_first_line(error)}") from error
     if masked and tokenizer.mask_token_id is None:
         raise UserError(f"--hf {folder}: the tokeniser of this masked language model has no mask token")
     return config, tokenizer, model, MaskedLanguageModel(tokenizer.mask_token_id) if masked else CausalLanguageModel()

@@ -20,7 +20,7 @@ from verydeep.analysis._data import (
 from verydeep.analysis.activity._activity import to_array
 from verydeep.analysis.activity._activity_results import SignalFlow
 from verydeep.analysis.blocks._block import Block
-from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules, shadow_copy
+from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules, layer_names, shadow_copy
 from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
 from verydeep.analysis.blocks._trees import pick
 from verydeep.cpu import cpu_settings
@@ -139,7 +139,8 @@ def _find(model: nn.Module, example: Inputs, blocks: Blocks) -> list[Block]:
             return list(resolve_blocks(model, example, None))
         except UserError:  # a plain network
             return []
-    return [block for block in resolve_blocks(model, example, blocks) if block.kind != "highway"]
+    in_stacks = {layer for name, module in closable_modules(model) for layer in layer_names(name, module)}
+    return [block for block in resolve_blocks(model, example, blocks) if block.name not in in_stacks]
 
 
 def _recorded_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -209,7 +209,7 @@ def _rows(report: PruneReport) -> list[tuple[str, str, str, str]]:
 
     measure = MEASURES.get(report.measure, report.measure)
     (wide, narrow), (much, little), (slow, fast) = report.parameters, report.multiply_adds, report.latency
-    rows = [("highway layers", str(len(report.layers)), str(len(report.kept)), "")]
+    rows = [("layers that can be closed", str(len(report.layers)), str(len(report.kept)), "")]
     for name, pair in ((report.split, report.chosen), ("test", report.test)):
         if pair is not None:
             before, after = pair
