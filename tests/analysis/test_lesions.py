@@ -201,7 +201,7 @@ class Sequence(Shared):
         (Shared(HighwayLinear(36), times=2), "'layer' is applied more than once"),
         (Tupled(HighwayStack(36, 2)), r"must return logits of shape \(batch, classes\), \(2, ...\) here; got tuple"),
         (mlp().stack, r"got x of shape \(2, 1, 6, 6\): its last dimension must be 7"),
-        (nn.Sequential(nn.Linear(5, 3)), r"does not take samples of shape \(1, 6, 6\): mat1 and mat2 shapes"),
+        (nn.Sequential(nn.Linear(5, 3)), r"fails on samples of shape \(1, 6, 6\): mat1 and mat2 shapes"),
         (create_model("highway-mlp", depth=3, input_shape=(1, 6, 6), classes=2), "class number 2, .* classes 0 to 1"),
     ],
 )

@@ -48,6 +48,27 @@ def nothing():
 """
 
 
+RAISES = """
+import sys
+import torch
+from verydeep.nn import HighwayStack
+def raises():
+    raise RuntimeError("no weights")
+def leaves():
+    sys.exit(3)
+class CannotRun(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("no forward")
+class NotFinite(torch.nn.Sequential):
+    def forward(self, x):
+        return super().forward(x) * float("nan")
+def cannot_run():
+    return CannotRun()
+def not_finite():
+    return NotFinite(torch.nn.Flatten(), HighwayStack(64, 2), torch.nn.Linear(64, 10))
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -195,11 +216,17 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
         (("--hf", "nowhere", "--text", "text.txt"), "a folder with a config.json"),
         (("--hf", "pickled", "--text", "text.txt"), "only .safetensors files are loaded"),
         (("--hf", "pickled", "--text", "none.txt"), "cannot be read: No such file"),
-        (("--model", "own.py"), "such as model.py:make"),
+        (("--model", "own.py"), "such as model.py:build"),
         (("--model", "own.py:missing"), "has no function 'missing'"),
         (("--model", "own.py:nothing"), "must return a torch module"),
         (("--model", "own.py:make"), "--data PATH_OR_NAME"),
         (("--model", "broken.py:make"), "fails with SyntaxError"),
+        (("--model", "raises.py:raises"), "raises() fails with RuntimeError: no weights (line 6)"),
+        (("--model", "raises.py:leaves"), "leaves() fails with SystemExit: 3 (line 8)"),
+        (("--model", "raises.py:cannot_run", "--data", "digits"), "fails on samples of shape (1, 8, 8): no forward"),
+        (("--model", "raises.py:not_finite", "--data", "digits"), "loss of this network on these samples is nan"),
+        (("--hf", "untokenised", "--text", "text.txt"), "there is no tokeniser in it"),
+        (("--hf", "damaged", "--text", "text.txt"), "cannot be loaded as a language model"),
         (("--model", "own.py:with_batches", "--data", "digits"), "leave out --data"),
     ],
 )
@@ -207,6 +234,12 @@ def test_mistakes_get_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     (folder / "broken.py").write_text("def make(:\n")
+    (folder / "raises.py").write_text(RAISES)
+    checkpoint(folder / "damaged")
+    (folder / "damaged" / "model.safetensors").write_bytes(b"no header")
+    checkpoint(folder / "untokenised")
+    for file in (folder / "untokenised").glob("tokenizer*"):
+        file.unlink()
     (folder / "pickled").mkdir()
     (folder / "pickled" / "config.json").write_text("{}")
     (folder / "pickled" / "pytorch_model.bin").write_bytes(b"cposix\nsystem\n")

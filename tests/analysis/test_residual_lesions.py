@@ -193,7 +193,7 @@ def test_findings_of_a_language_model_are_saved_and_drawn(tmp_path: Path) -> Non
     [
         ([torch.zeros(2, 4)], "expected token numbers"),
         ([{"ids": torch.zeros(2, 4).long()}], "dictionary with input_ids; got ids"),
-        ([torch.full((2, 4), VOCABULARY)], "the model does not take samples|token numbers"),
+        ([torch.full((2, 4), VOCABULARY)], "the model fails on samples|token numbers"),
         ([torch.zeros(2, 1).long()], "no token to predict"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 
 from verydeep.analysis import (
     DepthUsage,
+    Findings,
     depth_usage,
     find_blocks,
     gate_statistics,
@@ -27,6 +29,8 @@ from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.models import MLP, create_model
 from verydeep.nn import HighwayStack, ResidualStack
+from verydeep.report import write_model_report
+from verydeep.report.html._tables import layer_table
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_removed_equals_closed_to_the_bit(model: MLP, data: Dataset) -> None:
     assert prune(model, range(5)).config.depth == 1
 
 
-def test_a_module_of_your_own_with_both_kinds_of_stacks(data: Dataset) -> None:
+def test_a_module_of_your_own_with_both_kinds_of_stacks(data: Dataset, tmp_path: Path) -> None:
     net = nn.Sequential(
         nn.Flatten(), nn.Linear(64, 8), HighwayStack(8, 2), ResidualStack(8, 3), nn.Linear(8, 10)
     ).eval()
@@ -96,6 +100,14 @@ def test_a_module_of_your_own_with_both_kinds_of_stacks(data: Dataset) -> None:
     assert gate_statistics(net, data.test).layers == ("2.0", "2.1")
     flow = signal_flow(net, data.test, blocks=find_blocks(net, data.test.x[:2]))
     assert set(found.layers) <= set(flow.layers)
+    gates = gate_statistics(net, data.test)
+    header, rows = layer_table(Findings(gates=gates, lesions=found)) or ([], [])
+    assert [row[header.index("mean gate")] != "" for row in rows] == [True, True, False, False, False]
+    assert rows[1][header.index("mean gate")] == f"{gates.mean[1].mean():.4f}"
+    write_model_report(Findings(gates=gates, lesions=found), tmp_path / "both.html", model=net)
+    other = replace(found, layers=found.layers[1:])  # the first gated layer is not among these
+    with pytest.raises(UserError, match=r"different numbers of layers \(2 and 4\)"):
+        write_model_report(Findings(gates=gates, lesions=other), tmp_path / "wrong.html")
     x = data.test.x
     expected = net[4](net[3](net[2](net[1](net[0](x)), {1}), {0, 2}))
     assert torch.equal(prune(net, {"2.1", "3.0", "3.2"})(x), expected)

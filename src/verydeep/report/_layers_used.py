@@ -107,14 +107,14 @@ def find_usage(
         folder: The folder of the results.
         save: Save the result there.
         bar: A context manager that shows the progress of what it is given the name of.
-        note: Called with a message if an earlier result is used.
+        note: Called with a message if an earlier result is used, or cannot be read.
     """
     model, objective = run.model, run_objective(run)
     names = closable_layers(model)
     layers = [names.index(name) for name in removable(model)] or None  # a residual network closes what it finds
     group = max(1, len(layers or ()) // 50)  # closing single layers takes too long in deeper networks
     key = _digest(model, samples, objective, layers or (), group)
-    known = _load(folder / _FILE)
+    known = _load(folder / _FILE, note)
     if known is not None and known.greedy.key == key:
         note(f"depth usage: reusing {folder / _FILE}, made from the same weights and samples")
         greedy = known.greedy
@@ -144,11 +144,12 @@ def _some(split: Split, samples: int | None) -> Split:
     return split if samples is None else cast("Split", some_samples(split, samples))
 
 
-def _load(path: Path) -> DepthUsage | None:
+def _load(path: Path, note: Callable[[str], None]) -> DepthUsage | None:
     """An earlier result, if there is one that can be read."""
     try:
         return load_result(path, DepthUsage) if path.exists() else None
-    except UserError:  # damaged, or of another version
+    except UserError as error:  # damaged, or of another version
+        note(f"depth usage: computing it again, because {error}")
         return None
 
 

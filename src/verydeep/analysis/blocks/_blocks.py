@@ -245,7 +245,7 @@ def run_example(run: Callable[[Inputs], T], inputs: Inputs, copy: bool = True) -
         raise
     except (RuntimeError, TypeError, IndexError, ValueError, AttributeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"the model does not take samples of {_describe_inputs(inputs)}: {reason}") from error
+        raise UserError(f"the model fails on samples of {_describe_inputs(inputs)}: {reason}") from error
 
 
 def layer_names(name: str, module: ClosableModule) -> list[str]:

@@ -72,6 +72,10 @@ def find_blocks(
     """
     if level not in ("layer", "sublayer"):
         raise unknown("level", level, ("layer", "sublayer"))
+    if not isinstance(model, nn.Module):
+        raise UserError(f"find_blocks needs a torch module, got {type(model).__name__}")
+    if isinstance(example, Tensor) and not example.numel():
+        raise UserError(f"find_blocks needs an example with samples in it, got shape {tuple(example.shape)}")
     return _Finder(model, example).find(blocks, level)
 
 
@@ -216,7 +220,7 @@ class _Finder:
         for pattern in patterns:
             matching = [name for name in modules if _matches(name, pattern)]
             if not matching and not any(_matches(layer, pattern) for layer in layers):
-                raise unknown("module", pattern, [*dict.fromkeys(map(_with_asterisks, modules)), *modules])
+                raise unknown("module", pattern, dict.fromkeys(map(_with_asterisks, modules)))
             found |= dict.fromkeys(name for name in matching if name not in layers | self.highways.keys())
         for name in found:
             outer = next((other for other in found if _contains(other, name)), None)

@@ -15,6 +15,7 @@ from verydeep.analysis.lesions._paired import PairedSums
 from verydeep.analysis.lesions._replay import CachingMode, ReplayMode, can_replay
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
+from verydeep.errors import UserError
 from verydeep.objectives import Inputs, Objective, Totals
 
 _CHECKED = 500  # samples on which reuse is compared with full passes
@@ -197,6 +198,11 @@ class LesionRunner:
         rows = [Totals(row, samples, objective) for row in totals]
         loss, error = np.array([row.loss for row in rows]), np.array([row.error for row in rows])
         baseline = Score(float(loss[0]), float(error[0]), objective.measure)
+        if not closed and not np.isfinite(baseline.loss):
+            raise UserError(
+                f"the loss of this network on these samples is {baseline.loss}, so closing layers would tell nothing; "
+                "check its weights and the samples for numbers that are not finite"
+            )
         noise = None if errors is None else errors.standard_errors(objective.error_weights(totals[0], samples))
         loss_noise = None if losses is None else losses.standard_errors(objective.loss_weights(totals[0], samples))
         return LesionScores(baseline, samples, loss[1:], error[1:], noise, loss_noise)

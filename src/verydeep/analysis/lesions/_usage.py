@@ -114,6 +114,8 @@ def depth_usage(greedy: GreedyLesion, tolerance: float = 0.001) -> DepthUsage:
         >>> usage.training  # the same order on the training samples, as in the paper
         <DepthUsage: ... of 3 layers (95 % interval ... to ...) used within ... accuracy... of the training set; ...>
     """
+    if not isinstance(greedy, GreedyLesion):
+        raise UserError(f"depth_usage needs the result of greedy_lesions, got {type(greedy).__name__}")
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance must be at least 0 and less than 1, such as 0.001 for 0.1 %; got {tolerance}")
     return DepthUsage.of(greedy, tolerance)

@@ -165,7 +165,8 @@ def _name(model: nn.Module, layer: int | str | Block, names: list[str]) -> str:
     if isinstance(layer, str):
         return layer
     if not isinstance(model, Network):
-        raise UserError(f"layers of your own module are given by name, such as {names[:1]}; got {layer}")
+        such_as = f", such as '{names[0]}'" if names else "; find_blocks lists them"
+        raise UserError(f"the layers of a {type(model).__name__} are given by name{such_as}; got {layer!r}")
     if not 0 <= layer < len(names):
         kind = "highway layer" if model.highway_depth else "block"
         raise UserError(f"there is no {kind} {layer}: layers are numbered 0 to {len(names) - 1}")

@@ -92,10 +92,16 @@ def contents(context: dict[str, Any], findings: Findings) -> list[tuple[str, str
 
 
 def check_same_network(findings: Findings) -> None:
-    """Refuse results of networks with different numbers of layers; only signal flow may compare several networks."""
+    """Refuse results of networks with different numbers of layers; only signal flow may compare several networks.
+
+    Gates and routing have fewer layers than the rest if some layers have no gates; those must be among the others.
+    """
     greedy = None if findings.usage is None else findings.usage.greedy
-    found = (findings.gates, findings.routing, findings.lesions, findings.pairs, greedy, findings.prune)
-    counts = sorted({len(result.layers) for result in found if result is not None})
+    closed = [found.layers for found in (findings.lesions, findings.pairs, greedy, findings.prune) if found is not None]
+    gated = [found.layers for found in (findings.gates, findings.routing) if found is not None]
+    if len({len(layers) for layers in closed}) == 1:
+        gated = [layers for layers in gated if not set(layers) < set(closed[0])]
+    counts = sorted({len(layers) for layers in (*closed, *gated)})
     if len(counts) > 1:
         listed = " and ".join(map(str, counts))
         raise UserError(

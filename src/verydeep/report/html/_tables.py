@@ -34,15 +34,19 @@ def _metric(name: str, value: float | None) -> str:
 
 def layer_table(findings: Findings) -> Table | None:
     """List the gates of every layer, the cost of closing it, and whether it is needed; None without an analysis."""
-    columns: dict[str, list[str]] = {}
-    if gates := findings.gates:
-        columns |= _layers(gates.layers)
+    gates, lesions, usage = findings.gates, findings.lesions, findings.usage
+    layers = lesions.layers if lesions else usage.greedy.layers if usage else gates.layers if gates else ()
+    columns: dict[str, list[str]] = _layers(layers) if layers else {}
+    if gates:
         columns["mean bias"] = [f"{np.mean(row):.3f}" for row in gates.bias]
         columns["mean gate"] = [f"{np.mean(row):.4f}" for row in gates.mean]
         columns["open"] = [f"{np.mean(row):.1%}" for row in gates.open_share]
         columns["nearly closed"] = [f"{np.mean(row):.1%}" for row in gates.shut_share]
-    if lesions := findings.lesions:
-        columns |= _layers(lesions.layers)
+        if len(gates.layers) < len(layers):  # the others have no gates
+            rows = {layer: row for row, layer in enumerate(gates.layers)}
+            for name in list(columns)[2:]:
+                columns[name] = [columns[name][rows[each]] if each in rows else "" for each in layers]
+    if lesions:
         columns["loss if closed"] = [f"{value:.4f}" for value in lesions.loss]
         columns["change of loss"] = [f"{value:+.4f}" for value in lesions.loss - lesions.baseline.loss]
         columns[f"{error_name(lesions.measure)} if closed"] = [score(lesions.measure, value) for value in lesions.error]
@@ -50,8 +54,7 @@ def layer_table(findings: Findings) -> Table | None:
             columns["perplexity if closed"] = [f"{value:.4g}" for value in lesions.perplexity]
         if lesions.standard_error is not None:
             columns["± standard error"] = [score(lesions.measure, value) for value in lesions.standard_error]
-    if usage := findings.usage:
-        columns |= _layers(usage.greedy.layers)
+    if usage:
         columns["needed"] = ["kept" if n in usage.kept else "idle" for n in range(len(usage.greedy.layers))]
     return (list(columns), [list(row) for row in zip(*columns.values(), strict=True)]) if columns else None
 
