@@ -5,8 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Thread
-from threading import enumerate as enumerate_threads
+from threading import Thread, enumerate as enumerate_threads
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -54,6 +54,15 @@ def test_training_is_counted_in_updates(
     assert (config.metric, config.evaluate_test) == ("loss", "end")
 
 
+@pytest.mark.parametrize("rows", [150, 1438, 100_000])
+def test_residual_layers_learn_slowly(rows: int) -> None:
+    residual = TrainConfig(DataConfig("own.csv"), ModelConfig("residual-mlp"))
+    assert chosen(rows, residual).optim.lr == 0.01
+    assert chosen(rows, replace(residual, optim=OptimConfig(lr=0.05))).optim.lr == 0.05
+    assert choose_settings(replace(residual, data=DataConfig("digits")), table(rows)).optim.lr == 0.01
+    assert chosen(rows, replace(residual, optim=OptimConfig("adam"))).optim.lr == 0.002
+
+
 def test_numbers_need_more_weight_decay_than_classes() -> None:
     decays = {
         task: chosen(1000, task=task).optim.weight_decay for task in ("classification", "multilabel", "regression")

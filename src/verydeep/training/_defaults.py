@@ -53,7 +53,7 @@ def choose_settings(config: TrainConfig, dataset: Dataset, user_supplied: bool =
         return paper_settings(config)
     rows = len(dataset.train)
     batch_size = config.batch_size or _batch_size(rows)
-    lr = config.optim.lr or _learning_rate(rows, config.optim.name or "sgd")
+    lr = config.optim.lr or _learning_rate(rows, config.optim.name or "sgd", config.model.name)
     epochs = config.epochs or _epochs(_updates(rows), rows, batch_size)
     return paper_settings(replace(config, optim=replace(config.optim, lr=lr), epochs=epochs, batch_size=batch_size))
 
@@ -66,6 +66,7 @@ def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
     updates = _updates(rows)
     stops_early = dataset.valid is not None and not config.distill.hint_epochs
     patience = _epochs(updates / 3, rows, batch_size) if stops_early else None
+    weighed = 0 if config.class_weight else rows  # rare rows weigh much
     decay = _weight_decay(rows, dataset.task.kind) if optimiser == "sgd" else 0.1
     return replace(
         config,
@@ -73,7 +74,7 @@ def _own_settings(config: TrainConfig, dataset: Dataset) -> TrainConfig:
         optim=replace(
             config.optim,
             name=optimiser,
-            lr=config.optim.lr or _learning_rate(0 if config.class_weight else rows, optimiser),  # rare rows weigh much
+            lr=config.optim.lr or _learning_rate(weighed, optimiser, config.model.name),
             weight_decay=decay if config.optim.weight_decay is None else config.optim.weight_decay,
         ),
         schedule=replace(config.schedule, name=config.schedule.name or "one-cycle"),
@@ -101,9 +102,10 @@ def _batch_size(rows: int) -> int:
     return min(max(rows // 300, 32), 1000)
 
 
-def _learning_rate(rows: int, optimiser: str) -> float:
+def _learning_rate(rows: int, optimiser: str, network: str | None) -> float:
     if optimiser == "sgd":  # small steps show early stopping more of the way that few rows need
-        return min(max(0.002 * math.sqrt(rows), 0.02), 0.1)
+        rate = min(max(0.002 * math.sqrt(rows), 0.02), 0.1)
+        return min(rate, 0.01) if network == "residual-mlp" else rate  # its sums grow with depth and soon diverge
     return {"adam": 0.002, "muon": 0.01}[optimiser]
 
 
