@@ -301,19 +301,6 @@ def test_with_nothing_trained_everything_says_so(tmp_path: Path, capsys: pytest.
     assert (results / "tables" / "curves.svg").exists()
 
 
-def test_the_measurements_list_every_row_that_was_trained_to_the_end_and_no_other() -> None:
-    section = (
-        (ROOT / "docs" / "measurements.md").read_text().partition("## The paper's tables")[2].partition("\n## ")[0]
-    )
-    said = [line for line in section.splitlines() if line.startswith("| ")][1:]  # without the header
-    found, rows = read_results(ROOT / "results" / "tables"), []
-    for line in (line for table in TABLES for line in table_lines(table, found)[2:]):
-        network, data, _, published, ours, recipe, epochs, seeds, *_ = (cell.strip() for cell in line[1:-1].split("|"))
-        if epochs.isdigit():
-            rows.append(f"| {network} | {data} | {published} | {ours} | {recipe} | {epochs} | {seeds} |")
-    assert said == rows
-
-
 def test_the_page_of_results_is_what_the_results_say() -> None:
     """If it is not: verydeep reproduce all --minutes 0."""
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROOT / "results", ROOT / "docs")
