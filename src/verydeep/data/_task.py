@@ -8,6 +8,7 @@ from torch import Tensor
 
 from verydeep.data._config import TaskKind
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Task:
         """Outputs or targets of a regression in their original units, float64; others unchanged."""
         if self.kind != "regression":
             return values
-        return values.double() * self._deviation.to(values.device) + self._mean.to(values.device)
+        exact = as_float64(values)
+        return exact * self._deviation.to(exact.device) + self._mean.to(exact.device)
 
     @cached_property
     def _mean(self) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from verydeep.float64 import float64_device
 from verydeep.objectives._classification import Classification
 from verydeep.objectives._inputs import Inputs, move_inputs
 from verydeep.objectives._objective import Objective
@@ -92,7 +93,7 @@ def evaluate_batches(
         >>> totals.samples, round(totals.accuracy, 3)
         (6, 0.833)
     """
-    values, samples = torch.zeros(objective.size, dtype=torch.float64, device=device), 0
+    values, samples = torch.zeros(objective.size, dtype=torch.float64, device=float64_device(device)), 0
     with torch.no_grad():
         for x, y in batches:
             outputs, targets = forward(move_inputs(x, device)), y.to(device)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.objectives._inputs import Inputs
 from verydeep.objectives._objective import Objective
 
@@ -41,7 +42,7 @@ class LanguageModel(Objective):
 
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss of each sequence, summed over its tokens."""
-        return self.token_losses(outputs, y).double().sum(1)
+        return as_float64(self.token_losses(outputs, y)).sum(1)
 
     def answer(self, outputs: Tensor) -> Tensor:
         return outputs.argmax(-1)
@@ -54,14 +55,14 @@ class LanguageModel(Objective):
         """The number of wrong tokens of each sequence."""
         logits, targets = self.align(outputs.detach(), y)
         wrong = (self.answer(logits) != targets) & (targets != IGNORED)
-        return wrong.double().sum(1, keepdim=True)
+        return as_float64(wrong).sum(1, keepdim=True)
 
     def totals_and_samples(self, outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         logits, targets = self.align(outputs.detach(), y)
         losses, correct, predicted = self.token_losses(outputs, y), self.answer(logits) == targets, targets != IGNORED
-        totals = torch.stack([losses.sum().double(), correct.sum().double(), predicted.sum().double()])
-        wrong = (~correct & predicted).double().sum(1, keepdim=True)
-        return totals, wrong, losses.double().sum(1)
+        totals = torch.stack([as_float64(part.sum()) for part in (losses, correct, predicted)])
+        wrong = as_float64(~correct & predicted).sum(1, keepdim=True)
+        return totals, wrong, as_float64(losses).sum(1)
 
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
         return torch.tensor([samples / max(float(values[2]), 1)], dtype=torch.float64)
@@ -85,7 +86,7 @@ class LanguageModel(Objective):
     def sums(self, loss: Tensor, outputs: Tensor, y: Tensor) -> Tensor:
         _, targets = self.align(outputs, y)
         tokens = (targets != IGNORED).sum()
-        return torch.stack([loss.detach().double(), self.count_correct(outputs, y).double(), tokens.double()])
+        return torch.stack([as_float64(part) for part in (loss.detach(), self.count_correct(outputs, y), tokens)])
 
     def count(self, values: Tensor, _samples: int) -> float:
         """The number of tokens that were predicted."""

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.objectives._objective import Objective
 
 
@@ -52,7 +53,7 @@ class MultiLabel(Objective):
 
     def count_correct(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The number of correct labels, divided by the number of labels per sample."""
-        return (self.answer(outputs.detach()) == y).sum().double() / y.shape[1]
+        return as_float64((self.answer(outputs.detach()) == y).sum()) / y.shape[1]
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
         if y.dim() != 2 or not y.is_floating_point() or y.shape != outputs.shape:

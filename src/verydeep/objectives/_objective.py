@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.objectives._inputs import Inputs
 
 
@@ -96,7 +97,7 @@ class Objective:
 
         The error, 1 minus the score, is the mean over samples of the parts times `error_weights`.
         """
-        wrong = (self.answer(outputs.detach()) != y).double()
+        wrong = as_float64(self.answer(outputs.detach()) != y)
         return wrong.reshape(len(y), -1).mean(1, keepdim=True)
 
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
@@ -124,7 +125,7 @@ class Objective:
             y: The targets. The second sum is the score of each sample; divided by the samples it is the score itself,
                 or close to it.
         """
-        return torch.stack([loss.detach().double(), self.count_correct(outputs, y).double()])
+        return torch.stack([as_float64(loss.detach()), as_float64(self.count_correct(outputs, y))])
 
     def totals(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The sums of a batch, with the loss that is reported."""

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.objectives._objective import Objective
 
 RegressionLoss = Literal["squared", "huber", "absolute"]
@@ -58,7 +59,7 @@ class Regression(Objective):
 
     def errors(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The squared error of each target."""
-        return (outputs.detach().double() - y.double()).square()
+        return (as_float64(outputs.detach()) - as_float64(y)).square()
 
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
         _, sums, squares = values[2:].cpu().view(3, self.targets)
@@ -73,11 +74,11 @@ class Regression(Objective):
             )
 
     def sums(self, loss: Tensor, outputs: Tensor, y: Tensor) -> Tensor:
-        targets = y.double()
-        squared = (outputs.detach().double() - targets).square()
+        targets = as_float64(y)
+        squared = (as_float64(outputs.detach()) - targets).square()
         score = len(y) - squared.sum() / self.targets  # R2 of a sample, if the mean and variance were those of training
         parts = squared.sum(0), targets.sum(0), targets.square().sum(0)
-        return torch.cat([torch.stack([loss.detach().double(), score]), *parts])
+        return torch.cat([torch.stack([as_float64(loss.detach()), score]), *parts])
 
     def score(self, values: Tensor, samples: int) -> float:
         squared, sums, squares = values[2:].view(3, self.targets)

@@ -25,6 +25,7 @@ from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
 from verydeep.analysis.blocks._trees import pick
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.nn import HighwayStack, PlainStack, ResidualStack
 from verydeep.objectives import Inputs, Objective, batch_length, call_model, map_tensors, move_inputs
 
@@ -175,4 +176,4 @@ class _Activation(nn.Module):
 
 
 def _squares(values: Tensor) -> Tensor:
-    return values.detach().double().square().sum().cpu()
+    return as_float64(values.detach()).square().sum().cpu()

@@ -16,6 +16,7 @@ from verydeep.analysis.lesions._replay import CachingMode, ReplayMode, can_repla
 from verydeep.cpu import cpu_settings
 from verydeep.data import Split
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.objectives import Inputs, Objective, Totals
 
 _CHECKED = 500  # samples on which reuse is compared with full passes
@@ -193,7 +194,7 @@ class LesionRunner:
                 samples += len(y)
                 if paired and candidates:
                     errors = _add_rises(errors, torch.stack(wrong))
-                    each = [loss[:, None].double() for loss in lost if loss is not None]
+                    each = [as_float64(loss[:, None]) for loss in lost if loss is not None]
                     losses = _add_rises(losses, torch.stack(each)) if each else None
         rows = [Totals(row, samples, objective) for row in totals]
         loss, error = np.array([row.loss for row in rows]), np.array([row.error for row in rows])

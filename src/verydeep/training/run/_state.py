@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from verydeep.float64 import float64_device
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._metrics import EpochMetrics, Selection
 from verydeep.training.run._run import Run
@@ -43,9 +44,9 @@ class RunState:
         self._extra_tensors = loss.tensors | ({} if average is None else average.tensors)
         self.position, self.problems = run.load_checkpoint(model, optimiser, self._extra_tensors)
         # Only one process starts from the sums of the checkpoint, because all processes are added up later.
-        self.totals = torch.zeros(loss.objective.size, dtype=torch.float64, device=group.device)
+        self.totals = torch.zeros(loss.objective.size, dtype=torch.float64, device=float64_device(group.device))
         if group.rank == 0 and self.position.sums:
-            self.totals += torch.tensor(self.position.sums, dtype=torch.float64, device=group.device)
+            self.totals += torch.tensor(self.position.sums, dtype=torch.float64, device=self.totals.device)
         self.patience_from = run.patience_from
         self._counted = self._saved = time.perf_counter()
         # What is written with the next checkpoint.

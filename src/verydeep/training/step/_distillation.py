@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
+from verydeep.float64 import as_float64
 from verydeep.models import ConvNet, Network
 from verydeep.objectives import Objective
 from verydeep.training._config import DistillConfig, TrainConfig
@@ -73,7 +74,7 @@ class Distillation(TrainingLoss):
             with torch.no_grad():
                 hint = self.teacher.features(x, self.settings.hint or "")
         error = (guided.float() - hint.float()).square().flatten(1).mean(1).sum() / 2
-        return error, torch.stack([error.detach().double(), error.new_zeros((), dtype=torch.float64)])
+        return error, as_float64(torch.stack([error.detach(), error.new_zeros(())]))
 
     def _weight(self, fraction: float) -> float:
         return self.settings.weight + (self.settings.final_weight - self.settings.weight) * fraction

@@ -14,7 +14,9 @@ Module = TypeVar("Module", bound=nn.Module)
 
 def private_random_state(device: torch.device) -> AbstractContextManager[None]:
     """Restore torch's global generators (of the CPU, and of `device` if it is a GPU) at the end of the block."""
-    return torch.random.fork_rng([device.index] if device.type == "cuda" else [])
+    if device.type in ("cuda", "mps"):
+        return torch.random.fork_rng([device.index or 0], device_type=device.type)
+    return torch.random.fork_rng([])
 
 
 def seeded(seed: int, make: Callable[[], Module]) -> Module:
@@ -32,6 +34,8 @@ def seed_step(seed: int, epoch: int, batch: int, group: ProcessGroup) -> None:
     torch.default_generator.manual_seed(mixed >> 1)
     if group.device.type == "cuda":
         torch.cuda.manual_seed(mixed >> 1)
+    elif group.device.type == "mps":
+        torch.mps.manual_seed(mixed >> 1)
 
 
 def _mix(value: int) -> int:
