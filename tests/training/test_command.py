@@ -324,7 +324,7 @@ def test_data_and_configurations_are_found_by_name(tmp_path: Path) -> None:
         (["digits", "--blocks", "5"], "highway-mlp has no setting 'blocks'; these networks have it: resnet-110"),
         (["flowers.csv", "--target", "kind", "--model", "highway-a"], "highway-a takes images of shape"),
         (["digits", "--device", "cud"], "there is no device 'cud'; give cpu, cuda, or auto"),
-        (["digits", "--device", "mps"], "device 'mps' cannot be used: PyTorch finds no GPU of Apple's; give cpu or auto"),
+        (["digits", "--device", "mps"], "device 'mps' cannot be used: PyTorch finds no GPU of Apple's; give cpu"),
         (["digits", "--activation", "a", "b"], "--activation takes one value, but 'b' follows 'a'"),
         (["digits", "--layers", "3"], "did you mean --depth?"),
         (["digits", "--bs", "3"], "did you mean --batch-size?"),
