@@ -3,18 +3,24 @@
 torch stays at the version in constraints.txt. Every other dependency of pyproject.toml is installed once at its newest
 version and once at the lowest that pyproject.toml allows, each time in a new environment in build/versions. The tests
 cover the places where dependencies are used: kernels, data, training, analysis, figures, estimators and searches.
+What was installed and whether it passed is written to results/benchmarks/check-versions.json.
 """
 
 import argparse
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
+
+from _result import write_result
 
 from verydeep.processes import python_command
 
 ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "results" / "benchmarks" / "check-versions.json"
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars", "pyarrow", "psycopg[binary]", "tensorboard")
 TESTS = (
     "tests/kernels/test_gate.py",
@@ -34,13 +40,17 @@ TESTS = (
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("which", nargs="*", default=["newest", "lowest"], choices=["newest", "lowest"])
-    codes = [check(which) for which in options.parse_args().which]
-    return max(codes)
+    options.add_argument("which", nargs="*", choices=["newest", "lowest"], help="by default, both")
+    chosen = options.parse_args().which or ["newest", "lowest"]
+    results = json.loads(RESULT.read_text())["results"] if RESULT.exists() else {}
+    for which in chosen:
+        results[which] = check(which)
+        write_result(RESULT, {"command": "python benchmarks/check_versions.py", "results": results})
+    return int(not all(results[which]["passed"] for which in chosen))
 
 
-def check(which: str) -> int:
-    """Install and test one set of versions."""
+def check(which: str) -> dict[str, Any]:
+    """Install and test one set of versions; return them, and whether the tests passed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [re.split(r"[<>=\[]", line)[0] for line in project["dependencies"]]
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), flags=re.M))
@@ -64,7 +74,7 @@ def check(which: str) -> int:
     pytest = [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-o", "filterwarnings=default", *tests]
     ended = subprocess.run(pytest, cwd=ROOT, check=False)  # other versions may warn of what they will change
     print(f"{which}: {'passed' if ended.returncode == 0 else 'failed'}", flush=True)
-    return ended.returncode
+    return {"versions": {name: found.get(name, "?") for name in names}, "passed": ended.returncode == 0}
 
 
 if __name__ == "__main__":

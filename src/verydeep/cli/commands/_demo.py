@@ -1,4 +1,4 @@
-"""`verydeep demo`: how deep a network must be for MNIST, or for the small digits, in under three minutes."""
+"""`verydeep demo`: how deep a network must be for MNIST, or for the small digits, in about three minutes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEXT = """Try next (after make: . .venv/bin/activate):
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """Find out how deep a network must be for MNIST, in under three minutes.
+    """Find out how deep a network must be for MNIST, in about three minutes.
 
     Highway and plain networks of 0 to 50 layers are trained and compared; the page shows the result.
     """
