@@ -56,7 +56,16 @@ def with_stubs(model: Module, names: Collection[str], blocks: Mapping[str, Block
         parent, _, child = name.rpartition(".")
         owner = model.get_submodule(parent)
         owner._modules[child] = ClosedBlock(blocks[name], model.get_submodule(name))
+    if is_pretrained(model):
+        object.__setattr__(model, "save_pretrained", _refuse_to_save)
     return model
+
+
+def _refuse_to_save(*_args: Any, **_options: Any) -> None:  # noqa: ANN401 - those of save_pretrained
+    raise UserError(
+        "this model lacks parts that its configuration cannot describe; from_pretrained would fill them with random "
+        "weights. Save its state_dict() instead; to load that, prune the original model likewise"
+    )
 
 
 def is_pretrained(model: nn.Module) -> bool:

@@ -27,6 +27,6 @@ def describe_importance(run: Run, dataset: Dataset, layers: int, samples: int | 
     return {
         "order": [int(layer) for layer in usage.greedy.order],
         "idle": sorted(int(layer) for layer in usage.idle),
-        "samples": samples_of(usage.greedy.samples, usage.split),
+        "samples": samples_of(usage.greedy.samples, usage.split) + (", as for the report" if samples is None else ""),
         "allowed": usage.within_text,
     }
