@@ -83,9 +83,9 @@ def test_parts_of_layers_are_removed_exactly_too(name: str) -> None:
 
 
 def test_a_model_without_parts_of_layers_does_not_save_what_would_load_with_random_weights(tmp_path: Path) -> None:
-    model = gpt2()
+    model: Any = gpt2()
     _, removed = closed_and_blocks(FAMILIES["gpt2"], model, {1}, "sublayer")
-    smaller = prune(model, removed)
+    smaller: Any = prune(model, removed)
     with pytest.raises(UserError, match=r"Save its state_dict\(\) instead"):
         smaller.save_pretrained(tmp_path / "smaller")
     prune(gpt2(), removed).load_state_dict(smaller.state_dict())

@@ -36,7 +36,7 @@ class WithoutFloat64(TorchDispatchMode):
 
 @pytest.fixture
 def apple() -> Iterator[None]:
-    with FakeTensorMode(), WithoutFloat64():
+    with FakeTensorMode(), WithoutFloat64():  # type: ignore[no-untyped-call]
         yield
 
 
