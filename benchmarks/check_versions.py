@@ -40,8 +40,9 @@ TESTS = (
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("which", nargs="*", choices=["newest", "lowest"], help="by default, both")
-    chosen = options.parse_args().which or ["newest", "lowest"]
+    options.add_argument("which", nargs="?", choices=["newest", "lowest"], help="by default, both")
+    which = options.parse_args().which
+    chosen = [which] if which else ["newest", "lowest"]
     results = json.loads(RESULT.read_text())["results"] if RESULT.exists() else {}
     for which in chosen:
         results[which] = check(which)
