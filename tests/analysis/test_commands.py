@@ -300,7 +300,7 @@ def test_prune_prints_before_and_after(run: Run, tmp_path: Path, capsys: pytest.
     assert Run.load(tmp_path / "small").model.config.depth == 1  # no highway layer is needed
     for words in (
         "before",
-        "highway layers",
+        "│ layers ",
         "accuracy, training set",
         "accuracy, test set",
         "multiply-adds",

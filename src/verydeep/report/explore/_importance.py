@@ -20,13 +20,14 @@ def describe_importance(run: Run, dataset: Dataset, layers: int, samples: int | 
         bar: A context manager that shows the progress.
     """
     if layers == 0:
-        return {"order": [], "idle": [], "samples": "", "allowed": ""}
+        return {"order": [], "idle": [], "samples": "", "reported": True, "allowed": ""}
     save = samples is None and os.access(run.path, os.W_OK)
     counted = usage_samples(run, dataset, samples=samples)
     usage = find_usage(run, counted, None, run.path / "analysis", save=save, bar=bar)
     return {
         "order": [int(layer) for layer in usage.greedy.order],
         "idle": sorted(int(layer) for layer in usage.idle),
-        "samples": samples_of(usage.greedy.samples, usage.split) + (", as for the report" if samples is None else ""),
+        "samples": samples_of(usage.greedy.samples, usage.split),
+        "reported": samples is None,
         "allowed": usage.within_text,
     }

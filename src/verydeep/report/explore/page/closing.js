@@ -18,7 +18,7 @@ class Closing {
     for (const name of ["from", "to"]) Object.assign(element.querySelector(`[name=${name}]`), { max: closable.length });
     element.querySelector("[name=to]").value = Math.min(10, closable.length);
     state.on("closed", () => this.draw());
-    if (closable.length) this.describe(`at a cost of at most ${store.importance.allowed}. The order of importance comes from closing layers one after the other, the cheapest first. Both were measured on ${store.importance.samples}.`);
+    if (closable.length) this.describe(`at a cost of at most ${store.importance.allowed}. The order of importance comes from closing layers one after the other, the cheapest first. Both were measured on ${store.importance.samples}${store.importance.reported ? ", as for the report" : ""}.`);
     this.draw();
   }
 
