@@ -18,6 +18,7 @@ from PIL import Image
 from sklearn.datasets import load_wine  # type: ignore[import-untyped]
 
 from verydeep.cli import COMMANDS
+from verydeep.cli._console import console
 from verydeep.cli._options import settings_of
 from verydeep.data import DataConfig
 from verydeep.training import ModelConfig, Run, TrainConfig, train
@@ -64,6 +65,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_run: Path) -> Iterator[Path]:
     """The folder of a reader: tables and images of their own, and a model."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(console, "width", 120)  # as wide as the pages, whatever the terminal of the tests
     threads = torch.get_num_threads()  # an example may change it
     monkeypatch.setenv("QUICK_RUN", os.path.relpath(quick_run, tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
