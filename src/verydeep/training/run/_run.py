@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder, partial_files, read_json, write_atomic
+from verydeep.files import (
+    append,
+    cannot_write,
+    make_folder,
+    partial_files,
+    read_json,
+    remove_partial_files,
+    write_atomic,
+)
 from verydeep.training._config import TrainConfig
 from verydeep.training.run._display import describe_run, draw, run_html
 from verydeep.training.run._environment import environment
@@ -305,7 +313,7 @@ class Run:
 
     def append(self, *lines: EpochMetrics) -> None:
         """Add epochs to metrics.jsonl."""
-        self._append("metrics.jsonl", "".join(json.dumps(line.to_dict()) + "\n" for line in lines))
+        append(self.path / "metrics.jsonl", "".join(json.dumps(line.to_dict()) + "\n" for line in lines))
 
     def load_checkpoint(
         self, model: nn.Module, optimiser: Optimizer, extra_tensors: Mapping[str, Tensor]
@@ -342,12 +350,11 @@ class Run:
     def remove_partial_files(self) -> None:
         """Remove files that a killed process left incomplete."""
         for folder in (self.path, self.path / "checkpoint", self.path / "snapshots"):
-            for file in partial_files(folder):
-                file.unlink(missing_ok=True)
+            remove_partial_files(folder)
 
     def log(self, event: str) -> None:
         """Add a line to events.log."""
-        self._append("events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
+        append(self.path / "events.log", f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event}\n")
 
     def write_environment(self, initial: dict[str, str] | None = None) -> None:
         """Record the versions and the machine, and which weights training started from, if any."""
@@ -371,15 +378,6 @@ class Run:
     def finish(self, summary: RunSummary) -> None:
         """Record how the run ended."""
         write_atomic(self.path / "summary.json", json.dumps(summary.to_dict(), indent=1) + "\n")
-
-    def _append(self, name: str, line: str) -> None:
-        try:
-            with (self.path / name).open("a") as file:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise cannot_write(self.path / name, error) from error
 
 
 def numbered_folder(config: TrainConfig, dataset: Dataset, number: int) -> Path:
