@@ -170,3 +170,21 @@ def test_only_networks_are_saved_as_pretrained(tmp_path: Path) -> None:
 def test_layers_that_cannot_be_are_refused(layer: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words):
         layer()
+
+
+@pytest.mark.parametrize("place", [0.3, 0.9999])
+def test_a_flipped_bit_in_the_weights_is_noticed(place: float, tmp_path: Path) -> None:
+    file = tmp_path / "weights.safetensors"
+    save_weights(torch.nn.Linear(30, 20), file)
+    content = bytearray(file.read_bytes())
+    content[int(place * len(content))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=r"is damaged: its weights do not match their digest"):
+        load_weights(torch.nn.Linear(30, 20), file)
+
+
+def test_weights_without_a_digest_are_loaded(tmp_path: Path) -> None:
+    module, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    save_file(module.state_dict(), tmp_path / "weights.safetensors")
+    load_weights(other, tmp_path / "weights.safetensors")
+    assert torch.equal(module.weight, other.weight)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         from_pretrained,
         load_tensors as load_tensors,
         load_weights,
+        parse_tensors as parse_tensors,
         read_architecture as read_architecture,
         read_tensors as read_tensors,
         save_pretrained,

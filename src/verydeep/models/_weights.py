@@ -1,23 +1,30 @@
-"""Saving and loading networks: weights as `model.safetensors`, the architecture as `config.json`, no pickle."""
+"""Saving and loading networks: weights as `model.safetensors`, the architecture as `config.json`, no pickle.
 
+The file of the weights carries a digest of its tensors in its metadata, because a bit that has flipped on a disk would
+otherwise only make the network a little worse. Files without one, of earlier versions or other programs, load too.
+"""
+
+import hashlib
 import json
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, unknown
-from verydeep.files import read_json, write_atomic
+from verydeep.files import read_json, require_regular, write_atomic
 from verydeep.models._network import Network
 from verydeep.models._registry import CONFIGS, build
 from verydeep.models._zoo import Config
 
 FORMAT = 1  # of config.json; increased when older versions of verydeep could not read the file
+_DIGEST = "verydeep.sha256"  # the entry in the metadata of a safetensors file
 
 
 def save_pretrained(model: Network, directory: str | Path) -> None:
@@ -58,7 +65,8 @@ def save_weights(model: nn.Module, path: str | Path) -> None:
 
 def save_tensors(tensors: Mapping[str, Tensor], path: str | Path) -> None:
     """Save tensors as `save_weights` saves those of a module."""
-    write_atomic(Path(path), save(separate(dict(tensors))))
+    separated = separate(dict(tensors))
+    write_atomic(Path(path), save(separated, {_DIGEST: _digest(separated)}))
 
 
 def separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -132,11 +140,41 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
 
 def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """Read a safetensors file."""
+    """Read a safetensors file; raises a `UserError` if it is damaged."""
     try:
-        return load_file(path)
+        with safe_open(require_regular(Path(path)), "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+    _check_digest(tensors, metadata, path)
+    return tensors
+
+
+def parse_tensors(content: bytes, path: str | Path) -> dict[str, Tensor]:
+    """Read the content of a safetensors file; `path` is named if it is damaged."""
+    try:
+        tensors = load(content)
+        header = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])
+    except (SafetensorError, ValueError, struct.error) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    _check_digest(tensors, header.get("__metadata__") or {}, path)
+    return tensors
+
+
+def _check_digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], path: str | Path) -> None:
+    if _DIGEST in metadata and metadata[_DIGEST] != _digest(tensors):
+        raise UserError(f"{path} is damaged: its weights do not match their digest; restore the file, or train again")
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def load_tensors(model: nn.Module, weights: Mapping[str, Tensor], path: str | Path) -> None:

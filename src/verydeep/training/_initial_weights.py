@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load
 from torch import Tensor, nn
 
 from verydeep.errors import UserError
-from verydeep.files import read_json
+from verydeep.files import read_json, require_regular
+from verydeep.models import parse_tensors
 from verydeep.training.run._pretrained import resolve_pretrained
 from verydeep.training.run._seed_runs import holds_seeds
 
@@ -62,9 +61,11 @@ def load_initial_weights(model: nn.Module, source: str, classes: tuple[str, ...]
     """
     file = _weights_file(source)
     try:
-        content = file.read_bytes()
-        weights = load(content)
-    except (OSError, SafetensorError, ValueError) as error:
+        content = require_regular(file).read_bytes()
+        weights = parse_tensors(content, file)
+    except UserError as error:
+        raise UserError(f"init: {error}") from error
+    except OSError as error:
         raise UserError(f"init: cannot read {file}: {error}") from error
     state = model.state_dict()
     new_classes = _classes_of(file.parent) not in (None, classes)
