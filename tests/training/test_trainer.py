@@ -26,6 +26,7 @@ from verydeep.training import (
     resume,
     train,
 )
+from verydeep.training.run._run_data import data_changes
 
 ALONE = ProcessGroup(0, 1, torch.device("cpu"))
 
@@ -278,8 +279,22 @@ def test_other_data_than_before_is_refused(tmp_path: Path, tiny: Dataset, config
     with pytest.raises(UserError, match=r"the data has changed .train 115, now 100"):
         resume(tmp_path / "run", dataset=shorter)
     other = replace(tiny, train=replace(tiny.train, x=tiny.train.x + 1))
-    with pytest.raises(UserError, match=r"the data has changed .checksum"):
+    with pytest.raises(UserError, match=r"the data has changed .other values in train\)"):
         resume(tmp_path / "run", dataset=other)
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_another_value_in_any_split_is_noticed(split: str, tmp_path: Path, tiny: Dataset, configure: Any) -> None:
+    run = train(configure(epochs=1), tmp_path / "run", dataset=tiny)
+    assert not data_changes(run, tiny)
+    samples = getattr(tiny, split)
+    x, y = samples.x.clone(), samples.y.clone()
+    x[-2, 0, 1, 1] += 1
+    y[-2] = (y[-2] + 1) % 3
+    for other in (replace(samples, x=x), replace(samples, y=y)):
+        assert data_changes(run, replace(tiny, **{split: other})) == f"other values in {split}"
+    samples.x[-2, 0, 1, 1] += 1  # in place: what is remembered of a tensor no longer holds
+    assert data_changes(run, tiny) == f"other values in {split}"
 
 
 def saved_bytes(model: nn.Module, x: Tensor, y: Tensor) -> tuple[int, list[Tensor]]:

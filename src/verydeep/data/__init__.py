@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         load_with_raw as load_with_raw,
         raw_samples as raw_samples,
     )
+    from verydeep.data._split_checksum import (
+        checksum as checksum,
+        split_checksum as split_checksum,
+        spread as spread,
+    )
     from verydeep.data._task import Task
     from verydeep.data.known._catalogue import (
         KNOWN_DATASETS as KNOWN_DATASETS,

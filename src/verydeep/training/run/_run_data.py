@@ -1,13 +1,9 @@
 """What a run records about its data: how samples are prepared for its network (data.json), and a fingerprint."""
 
 import json
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from verydeep.config import from_dict, to_dict
 from verydeep.data import (
@@ -18,8 +14,11 @@ from verydeep.data import (
     TablePreparation,
     Task,
     UnpreparedSplit,
+    checksum,
     load_split,
     load_with_raw,
+    split_checksum,
+    spread,
 )
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
@@ -112,21 +111,28 @@ def split_of(run: Run, dataset: Dataset, split: str) -> Split:
 
 
 def fingerprint(dataset: Dataset) -> dict[str, Any]:
-    """The numbers of samples and classes, the shape of samples, and a checksum of all labels and some samples."""
+    """The numbers of samples and classes, the shape of samples, and checksums of every split.
+
+    The entry `checksum` covers the training labels and some samples; it is all that earlier versions recorded.
+    """
     splits = {"train": dataset.train, "valid": dataset.valid, "test": dataset.test}
     sizes = {name: None if split is None else len(split) for name, split in splits.items()}
-    last = len(dataset.train) - 1
-    rows = torch.linspace(0, last, _SAMPLES).long().clamp(max=last)  # in float32, a large one may be rounded up
-    samples = dataset.train.x[rows.to(dataset.train.x.device)]
-    checksum = zlib.crc32(_bytes(samples), zlib.crc32(_bytes(dataset.train.y)))
-    return sizes | {"shape": list(samples.shape[1:]), "classes": dataset.task.outputs, "checksum": checksum}
+    samples = dataset.train.x[spread(len(dataset.train), _SAMPLES).to(dataset.train.x.device)]
+    return sizes | {
+        "shape": list(samples.shape[1:]),
+        "classes": dataset.task.outputs,
+        "checksum": checksum(samples, checksum(dataset.train.y)),
+        "checksums": {name: split_checksum(split) for name, split in splits.items() if split is not None},
+    }
 
 
 def data_changes(run: Run, dataset: Dataset) -> str:
     """How a dataset differs from what the run was started with, in words; empty if it does not."""
-    before, now = run.metadata.get("data", {}), fingerprint(dataset)
-    return ", ".join(f"{name} {before[name]}, now {now[name]}" for name in before if before[name] != now.get(name))
-
-
-def _bytes(values: Tensor) -> memoryview:
-    return values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+    before, now = run.metadata.get("data") or {}, fingerprint(dataset)
+    changed = [name for name in before if name in now and before[name] != now[name]]
+    shown = [f"{name} {before[name]}, now {now[name]}" for name in changed if not name.startswith("checksum")]
+    if shown or not changed:
+        return ", ".join(shown)
+    known = before.get("checksums")  # earlier versions recorded only one, of the training data
+    splits = [name for name, found in now["checksums"].items() if isinstance(known, dict) and known.get(name) != found]
+    return f"other values in {', '.join(splits or ['train'])}"
