@@ -173,6 +173,14 @@ def check_entry(values: Mapping[str, Any], name: str, kind: type | tuple[type, .
         raise UserError(f"{where} is damaged: expected {expected} as '{name}', got {str(value)[:40]!r}; restore it")
 
 
+def read_text(path: Path) -> str:
+    """The text of a file, with a replacement for every byte that is not UTF-8."""
+    try:
+        return _content(path).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
     return _read(path, tomllib.loads, "TOML", "")

@@ -1,6 +1,7 @@
 """Results on disk, and several looks at one model at the same time."""
 
 import dataclasses
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,17 @@ def test_files_that_are_no_results_are_refused_in_one_line(tmp_path: Path) -> No
     for damaged in (b"", b"nothing", whole[: len(whole) // 2], changed):
         path.write_bytes(damaged)
         assert "not a result of an analysis, or is damaged" in problem()
+    path.write_bytes(whole)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"loss": arrays["loss"] + 1e-9})
+    assert "its content does not match its digest" in problem()
+    header = json.loads(str(arrays["verydeep"]))
+    header.pop("sha256")  # as earlier versions wrote it
+    np.savez(path, **arrays | {"verydeep": np.array(json.dumps(header))})
+    load_result(path)
+    np.savez(path, **arrays | {"verydeep": np.array(json.dumps(header)), "loss": arrays["loss"] > 0})
+    assert "loss has the type bool, expected float64" in problem()
     np.savez(path, loss=np.zeros(3))
     assert "not a result of an analysis" in problem()
     np.savez(path, verydeep=np.array('{"format": 9, "kind": "LesionStudy", "result": {}}'))

@@ -232,7 +232,8 @@ def test_another_optimiser_than_the_checkpoint_s_is_refused(tiny: Dataset, confi
 def test_what_the_machine_does_not_have_is_said_in_a_line(tiny: Dataset, configure: Any, tmp_path: Path) -> None:
     for changes, words in (
         ({"device": "nonsense"}, "there is no device 'nonsense'"),
-        ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory for this highway-mlp"),
+        ({"device": "meta"}, "device 'meta' cannot be used: it holds no values"),
+        ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory for this network"),
     ):
         with pytest.raises(UserError, match=words):
             train(configure(**changes), tmp_path / "run", dataset=tiny)

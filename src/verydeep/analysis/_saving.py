@@ -1,11 +1,11 @@
 """Results on disk: one `.npz` file per result, arrays under readable names and the rest as JSON; never a pickle."""
 
+import hashlib
 import io
 import json
 import types
 import typing
-import zipfile
-import zlib
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +22,7 @@ from verydeep.analysis.lesions._usage_results import DepthUsage, GreedyLesion
 from verydeep.errors import UserError
 from verydeep.files import write_atomic
 from verydeep.notebook import html_card
+from verydeep.npz import read_npz
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -191,7 +192,8 @@ def save_result(result: object, path: str | Path) -> None:
     if _KINDS.get(kind) is not type(result):
         raise UserError(f"{kind} is not a result of an analysis; expected one of {', '.join(_KINDS)}")
     arrays: Arrays = {}
-    header = {"format": _FORMAT, "kind": kind, "result": _encode(result, "", arrays)}
+    header: dict[str, Any] = {"format": _FORMAT, "kind": kind, "result": _encode(result, "", arrays)}
+    header["sha256"] = _digest(header, arrays)
     arrays[_HEADER] = np.array(json.dumps(header, ensure_ascii=False))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
@@ -220,6 +222,8 @@ def load_result(path: str | Path, kind: type[T] | None = None) -> T:
     header, arrays = _read(path)
     if header.get("format") != _FORMAT:
         raise UserError(f"{path} has format {header.get('format')}, not {_FORMAT}; was it written by another version?")
+    if "sha256" in header and header["sha256"] != _digest(header, arrays):  # earlier versions wrote none
+        raise UserError(f"{path} is damaged: its content does not match its digest; run the analysis again")
     cls = _KINDS.get(str(header.get("kind")))
     if cls is None or (kind is not None and cls is not kind):
         wanted = "a result of an analysis" if kind is None else f"a {kind.__name__}"
@@ -231,16 +235,23 @@ def load_result(path: str | Path, kind: type[T] | None = None) -> T:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    if not path.exists():
+        raise UserError(f"{path}: no such file; it is written by save_result, or by verydeep analyze")
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_npz(path)
         return dict(json.loads(str(arrays.pop(_HEADER)))), arrays
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; it is written by save_result, or by verydeep analyze") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is not a result of an analysis, or is damaged; run the analysis again") from error
+
+
+def _digest(header: Mapping[str, Any], arrays: Arrays) -> str:
+    """SHA-256 of a result, so that a damaged file is not taken for a measurement."""
+    rest = {name: value for name, value in header.items() if name != "sha256"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Any:  # noqa: ANN401
@@ -259,10 +270,10 @@ def _decode(hint: Any, value: Any, name: str, arrays: Arrays) -> Any:  # noqa: A
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if typing.get_origin(inner[0]) is np.ndarray:
-            return arrays.get(name)
+            return None if name not in arrays else _decode(inner[0], value, name, arrays)
         return None if value is None else _decode(inner[0], value, name, arrays)
     if origin is np.ndarray:
-        return arrays[name]
+        return _checked(arrays[name], inner[1], name)
     if origin is tuple:
         hints = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
         parts = zip(hints, value, range(len(value)), strict=True)
@@ -276,6 +287,13 @@ def _decode(hint: Any, value: Any, name: str, arrays: Arrays) -> Any:  # noqa: A
         }
         return hint(**values)  # type: ignore[operator]
     return hint(value)
+
+
+def _checked(array: NDArray[Any], dtype: Any, name: str) -> NDArray[Any]:  # noqa: ANN401
+    expected = typing.get_args(dtype)[0]
+    if expected is not Any and not np.issubdtype(array.dtype, expected):
+        raise ValueError(f"{name} has the type {array.dtype}, expected {expected.__name__}")
+    return array
 
 
 def _join(name: str, part: object) -> str:

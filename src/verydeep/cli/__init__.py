@@ -72,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"verydeep: {redact_text(str(error))}", file=sys.stderr)
         _discard_output()
         return 2
+    except MemoryError as error:
+        print(f"verydeep: not enough memory{': ' if str(error) else ''}{str(error)[:200]}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("verydeep: interrupted", file=sys.stderr)
         return 130

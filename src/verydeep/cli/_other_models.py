@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from verydeep.cli._run_options import data_label, printable, subsample
 from verydeep.cli._status import status
 from verydeep.errors import UserError, install_command
+from verydeep.files import require_regular
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -168,7 +169,7 @@ def load_checkpoint(folder: Path, text: Path | None, context: int | None, sample
 
 def _read_text(path: Path) -> str:
     try:
-        content = path.read_text(encoding="utf-8")
+        content = require_regular(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"--text {path}: the file is not UTF-8 text ({error.reason} at byte {error.start})") from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A checksum of the samples and targets of a split, to notice that data has changed since a network was trained on it."""
+"""A checksum of the samples and targets of a split, to notice that the data of a network has changed."""
 
 import weakref
 import zlib

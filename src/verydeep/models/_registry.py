@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.config import from_dict, to_dict
-from verydeep.errors import UserError, unknown
+from verydeep.errors import UserError, shorten, unknown
 from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
 from verydeep.models._dasnet import DasNet, DasNetConfig
@@ -20,6 +20,8 @@ from verydeep.models._residual import ResidualConfig, ResidualNet
 from verydeep.models._spec import ConvConfig, with_dropout
 from verydeep.models._staged_conv import StagedConvConfig
 from verydeep.models._zoo import NETWORKS, Config
+
+LARGEST_DEPTH = 100_000
 
 
 def create_model(
@@ -55,6 +57,7 @@ def create_model(
     dropout = overrides.pop("dropout", 1.0) if _has_dropout(base) else 1.0
     config = from_dict(type(base), to_dict(base) | overrides, name)
     if isinstance(config, StagedConvConfig):
+        _check_depth(config)
         config = config.describe()
     if isinstance(config, ConvConfig):
         config = with_dropout(config, dropout)
@@ -99,6 +102,25 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
         >>> build(replace(model.config, activation="relu")).stack
         HighwayStack(width=8, depth=4, activation=relu)
     """
+    _check_depth(config)
+    try:
+        return _build(config, device=device, dtype=dtype)
+    except (MemoryError, OverflowError, RuntimeError, TypeError) as error:  # torch's, for sizes and values out of range
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "memory" in reason or "overflowed with sizes" in reason or isinstance(error, MemoryError):
+            raise UserError(f"not enough memory for this network: {reason}") from error
+        if "overflow" in reason or isinstance(error, OverflowError):
+            raise UserError(f"a setting of the network is too large: {reason}") from error
+        raise
+
+
+def _check_depth(config: Config | StagedConvConfig) -> None:
+    depth = getattr(config, "depth", None) or 0
+    if depth > LARGEST_DEPTH:
+        raise UserError(f"a network has at most {LARGEST_DEPTH:,} hidden layers, got {shorten(depth)}")
+
+
+def _build(config: Config, *, device: torch.device | str | None, dtype: torch.dtype | None) -> Network:
     match config:
         case MLPConfig():
             return MLP(config, device=device, dtype=dtype)

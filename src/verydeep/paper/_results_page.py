@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from verydeep.files import read_json, write_atomic
+from verydeep.files import read_json, read_text, write_atomic
 from verydeep.paper._templates import TEMPLATES
 from verydeep.paper.fig1._claims import claims
 from verydeep.paper.fig1._summary import TOP, Fig1Row
@@ -46,7 +46,7 @@ class _Table:
 def page_path(results: Path, quick: bool = False) -> Path:
     """Where the page belongs: in `docs/` next to `results/`, or in `results` if a different page is there already."""
     page = results.absolute().parent / "docs" / "results.md"
-    ours = page.read_text(errors="replace").startswith(_FIRST_LINES) if page.exists() else page.parent.is_dir()
+    ours = read_text(page).startswith(_FIRST_LINES) if page.exists() else page.parent.is_dir()
     if ours and not quick and results.absolute().name == "results":
         return page
     return results / "results.md"

@@ -258,7 +258,7 @@ def _read_study_json(folder: Path) -> dict[str, Any] | None:
     file = folder / "study.json"
     if not file.exists():
         return None
-    values = read_json(file)
+    values = read_json(file, types={"format": int, "name": str, "storage": str})
     if values.get("format") not in _FORMATS or "storage" not in values:
         raise UserError(f"{file} is not a study of this version; was it written by another version?")
     return values

@@ -1,6 +1,6 @@
 """Starting and resuming runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import IntEnum
@@ -257,16 +257,7 @@ def make_model(config: TrainConfig, dataset: Dataset) -> Network:
     shape = tuple(dataset.train.x.shape[1:])
     overrides: dict[str, Any] = {"classes": dataset.task.outputs, "input_shape": shape} | config.model.overrides()
     name = config.model.name or "highway-mlp"
-    return _make_seeded(config, name, lambda: create_model(name, **overrides))
-
-
-def _make_seeded(config: TrainConfig, name: str, make: Callable[[], Network]) -> Network:
-    try:
-        return seeded(config.seed, make)
-    except RuntimeError as error:
-        if "memory" not in str(error):
-            raise
-        raise UserError(f"not enough memory for this {name}: {str(error).splitlines()[0]}") from error
+    return seeded(config.seed, lambda: create_model(name, **overrides))
 
 
 @contextmanager
@@ -287,8 +278,7 @@ def _remake_model(run: Run) -> Network:
     """The network of a run that is resumed; the weights of a user-supplied one are only in the checkpoint."""
     if "model" in run.user_supplied and not has_checkpoint(run.path / "checkpoint"):
         raise UserError(f"{run.path} was stopped before the model was saved; start it again")
-    config = run.config
-    return _make_seeded(config, config.model.name or "network", lambda: build(read_architecture(run.path)))
+    return seeded(run.config.seed, lambda: build(read_architecture(run.path)))
 
 
 def _load_initial_weights_again(run: Run, model: nn.Module, dataset: Dataset) -> None:

@@ -160,6 +160,22 @@ def test_a_broken_file_is_reported(tmp_path: Path, content: bytes) -> None:
         load_dataset(tmp_path / "a.npz")
 
 
+def test_an_archive_that_needs_more_memory_than_there_is_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verydeep.npz.available_memory", lambda: 10**6)
+    with pytest.raises(UserError, match=r"holds 0\.0 GB, and 0\.0 GB of memory are available"):
+        load_dataset(save(tmp_path, x=np.zeros((1000, 200)), y=np.zeros(1000)))
+
+
+def test_a_small_array_that_declares_a_large_shape_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive, archive.open("x.npy", "w") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**9, 8)}
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(UserError, match=r"x\.npy declares the shape \(1000000000, 8\)"):
+        load_dataset(tmp_path / "a.npz")
+
+
 def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     np.save(buffer, X)

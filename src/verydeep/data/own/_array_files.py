@@ -5,7 +5,6 @@ holds `train_x.npy` and `train_y.npy`, and the same for `test` and perhaps `vali
 and are read batch by batch; therefore each split needs its own files, and `Batches` prepares the values.
 """
 
-import zipfile
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +14,15 @@ from torch import Tensor
 
 from verydeep.data.own._raw_split import SPLIT_NAMES, RawSplit, match_split_names
 from verydeep.errors import UserError, list_names, shorten
+from verydeep.files import require_regular
+from verydeep.npz import read_npz as read_npz_arrays
 
 _MAPPABLE = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
 def read_npz(path: Path) -> dict[str, RawSplit]:
     """Read the splits of an archive; one with just `x` and `y` is all `train`."""
-    arrays = _load_npz(path)
+    arrays = read_npz_arrays(path)
     if "x" in arrays or "y" in arrays:
         return {"train": _npz_split(path, arrays, "")}
     splits = match_split_names(dict.fromkeys(name[2:] for name in arrays if name.startswith(("x_", "y_"))), path)
@@ -32,7 +33,7 @@ def read_npz(path: Path) -> dict[str, RawSplit]:
 
 def read_npz_samples(path: Path) -> Tensor:
     """Read only `x`, for samples whose classes are not known."""
-    return as_samples(_array(path, _load_npz(path), "x"), f"{path}: x")
+    return as_samples(_array(path, read_npz_arrays(path), "x"), f"{path}: x")
 
 
 def is_memory_mapped(path: Path) -> bool:
@@ -64,18 +65,6 @@ def _array(path: Path, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
     return arrays[name]
 
 
-def _load_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        if not zipfile.is_zipfile(path):  # numpy would report it as a pickle
-            raise ValueError("it is not an archive")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name]) for name in archive.files}
-    except Exception as error:  # a broken file makes zipfile, zlib and numpy raise many kinds of exceptions
-        if "allow_pickle" in str(error):
-            raise UserError(f"{path}: holds Python objects, which are not loaded; save numbers and text only") from None
-        raise UserError(f"{path}: cannot be read as .npz: {shorten(error)}") from None
-
-
 def _mapped_split(folder: Path, name: str) -> RawSplit:
     samples, labels = folder / f"{name}_x.npy", folder / f"{name}_y.npy"
     # Copy-on-write: torch requires writable memory, and the file must not change.
@@ -88,7 +77,9 @@ def _mapped_split(folder: Path, name: str) -> RawSplit:
 
 def _load_npy(path: Path, mode: Literal["c"] | None) -> np.ndarray:
     try:
-        array = np.load(path, mmap_mode=mode, allow_pickle=False)
+        array = np.load(require_regular(path), mmap_mode=mode, allow_pickle=False)
+    except UserError:
+        raise
     except Exception as error:  # a broken file makes numpy raise many kinds of exceptions
         raise UserError(f"{path}: cannot be read as .npy: {shorten(error)}") from None
     if not isinstance(array, np.ndarray):

@@ -14,6 +14,7 @@ import torch
 from verydeep.data.own._image_files import Decoder, ImageFiles, with_progress
 from verydeep.data.own._raw_split import RawSplit, match_split_names
 from verydeep.errors import UserError, shorten
+from verydeep.files import require_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -107,8 +108,10 @@ def _opened(path: Path) -> Iterator["Image"]:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(path, formats=FORMATS) as file:
+        with Image.open(require_regular(path), formats=FORMATS) as file:
             yield file
+    except UserError:
+        raise
     except UnidentifiedImageError:
         formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise UserError(f"{path}: cannot be read as an image: its content is not {formats}") from None

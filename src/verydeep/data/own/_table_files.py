@@ -10,6 +10,7 @@ from verydeep.data.own._parquet_file import iterate_parquet
 from verydeep.data.own._table import Table, join_tables
 from verydeep.data.own._table_options import DEFAULT, TableOptions
 from verydeep.errors import UserError
+from verydeep.files import require_regular
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
@@ -26,6 +27,8 @@ def iterate_tables(
         options: How it is to be read.
         rows: The largest number of rows of a part; by default, what is fast.
     """
+    if isinstance(source, Path):
+        require_regular(source)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet":
         return iterate_parquet(source, options, rows)
     return iterate_csv(source, options, rows)

@@ -14,7 +14,7 @@ from typing import Any
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import cannot_write, write_atomic
+from verydeep.files import cannot_write, read_text, write_atomic
 from verydeep.paper.fig1._protocol import Fig1Network, Protocol, settings_of
 from verydeep.studies import Settings
 from verydeep.training import EpochMetrics, TrainConfig, environment
@@ -108,7 +108,7 @@ class Fig1Results:
     def _lines(self) -> list[dict[str, Any]]:
         if not self.file.exists():
             return []
-        whole = [line for line in self.file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        whole = [line for line in read_text(self.file).splitlines(keepends=True) if line.endswith("\n")]
         lines = []
         for line in whole:
             try:

@@ -11,8 +11,8 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.storages.journal._file import BaseJournalFileLock
 
-from verydeep.errors import UserError
-from verydeep.files import cannot_write, make_folder
+from verydeep.errors import UserError, shorten
+from verydeep.files import cannot_write, make_folder, require_regular
 from verydeep.lock import exclusive_lock
 from verydeep.studies.storage._dead_workers import release_unlocked, worker_lock
 
@@ -25,12 +25,18 @@ class JournalStore:
     def __init__(self, folder: Path) -> None:
         self.folder, self.options = folder, dict[str, object](storage=None)
         make_folder(folder)
+        require_regular(folder / "journal.log")
         try:
             self.storage: BaseStorage = JournalStorage(_JournalFile(folder))
+        except UserError:
+            raise
         except OSError as error:
             raise cannot_write(folder / "journal.log", error) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{folder / 'journal.log'} is damaged or is not a study's journal ({error})") from error
+        except Exception as error:  # Optuna asserts much about its lines, and an enumeration or a date may be anything
+            raise UserError(
+                f"{folder / 'journal.log'} is damaged or is not a study's journal ({shorten(error)}); restore it, or "
+                "choose another folder"
+            ) from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
         """Call without retries: they do not help with a file."""

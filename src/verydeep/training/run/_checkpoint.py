@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
-from verydeep.files import write_atomic
+from verydeep.files import require_regular, write_atomic
 from verydeep.models import separate
 
 _FORMAT = 1
@@ -126,7 +126,7 @@ def _epoch_and_batch(checkpoint: Path) -> list[int]:
 
 def _read(path: Path, optimiser: str) -> tuple[Position, dict[str, Tensor]]:
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(require_regular(path), "pt") as file:
             header = dict(json.loads((file.metadata() or {}).get("verydeep", "{}")))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
     except (OSError, SafetensorError, ValueError, TypeError) as error:

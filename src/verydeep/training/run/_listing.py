@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.errors import UserError
-from verydeep.files import read_json
+from verydeep.files import read_json, read_text
 from verydeep.lock import is_held
 from verydeep.training.run._run import Run
 from verydeep.words import named_score
@@ -122,7 +122,7 @@ def _info(path: Path, name: str) -> RunInfo:
     try:
         run = Run.load(path)
         return RunInfo(name, run_status(run), _changed(path), **_size(run), **_progress(run))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # a damaged file can cause any of these
+    except Exception as error:  # whatever is wrong with one run, the table shows the others
         return RunInfo(name, "broken", _changed(path), problem=str(error) or type(error).__name__)
 
 
@@ -133,7 +133,7 @@ def run_status(run: Run) -> str:
     if is_held(run.path / "lock"):
         return "training"
     events = run.path / "events.log"
-    stopped = events.exists() and events.read_text().rstrip().endswith(" interrupted")
+    stopped = events.exists() and read_text(events).rstrip().endswith(" interrupted")
     return "interrupted" if stopped else "unfinished"
 
 

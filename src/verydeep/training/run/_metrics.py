@@ -1,6 +1,7 @@
 """What a run measured: the metrics of one epoch, and how the run ended; both as JSON and back."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -168,7 +169,7 @@ def _number(name: str, value: object) -> Any:  # noqa: ANN401 - an int stays one
         return math.inf
     if not (type(value) is int or type(value) is float):
         raise UserError(f"'{name}' is not a number")
-    return value if math.isfinite(value) else math.inf
+    return value if abs(value) <= sys.float_info.max else math.inf
 
 
 def _read_line(name: str, values: Mapping[str, Any]) -> EpochMetrics | None:

@@ -28,6 +28,7 @@ from verydeep.files import (
     make_folder,
     partial_files,
     read_json,
+    read_text,
     remove_partial_files,
     write_atomic,
 )
@@ -162,7 +163,7 @@ class Run:
     def metrics(self) -> list[EpochMetrics]:
         """The metrics of every completed epoch; a last line that a crash cut short is left out."""
         file = self.path / "metrics.jsonl"
-        lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
+        lines = read_text(file).splitlines(keepends=True) if file.exists() else []
         return [self._parse(line, number) for number, line in enumerate(lines, 1) if line.endswith("\n")]
 
     def _parse(self, line: str, number: int) -> EpochMetrics:

@@ -232,6 +232,8 @@ def find_device(name: str, local_rank: int) -> torch.device:
         device = torch.device(name)
     except RuntimeError:  # its message lists devices that hardly anyone has
         raise UserError(f"there is no device '{name}'; give cpu, cuda, or auto for a GPU if there is one") from None
+    if device.type == "meta":
+        raise UserError(f"device '{name}' cannot be used: it holds no values; give cpu or auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise UserError(f"device '{name}' cannot be used: PyTorch finds no GPU of Apple's; give cpu or auto")
     if device.type == "cuda" and not torch.cuda.is_available():
