@@ -15,7 +15,7 @@ from verydeep.analysis import lesion_study, save_result
 from verydeep.cli import main
 from verydeep.data import DataConfig, load_dataset
 from verydeep.search import Options, Range, SearchConfig, start_search
-from verydeep.training import ModelConfig, TrainConfig, list_runs, train
+from verydeep.training import ModelConfig, Run, TrainConfig, list_runs, train
 
 ONE = ("--threads", "1")
 
@@ -78,6 +78,7 @@ def device(file: Path) -> None:
     [
         ("run/metrics.jsonl", entry("loss", "low"), "report run", "metrics.jsonl line 1 is damaged: 'loss' is not"),
         ("run/metrics.jsonl", entry("loss", 10**400), "compare run run", ""),
+        ("run/metrics.jsonl", line("[" * 10**5), "compare run run", "metrics.jsonl line 3 is damaged"),
         ("run/metrics.jsonl", pipe, "report run", "a pipe that nothing writes to"),
         ("run/summary.json", entry("last", {"loss": 1}), "report run", "summary.json is damaged ('epoch' is not"),
         ("run/summary.json", pipe, "report run", "a pipe that nothing writes to"),
@@ -165,3 +166,18 @@ def test_a_pipe_among_images_arrays_and_checkpoints_is_refused(place: Path, caps
     (place / "run" / "summary.json").unlink()
     assert main(["train", "--resume", "run"]) == 2
     assert "is not a regular file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("when", ["_metrics", "_save"])
+def test_a_prune_that_was_killed_is_repeated(when: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"verydeep.cli.commands._prune.{when}", kill)
+        assert main(["prune", "run", "--samples", "100", *ONE]) == 130
+    assert not (place / "run-pruned" / "config.json").exists()
+    assert main(["prune", "run", "--samples", "100", *ONE]) == 0
+    pruned = Run.load("run-pruned")
+    assert len(pruned.metrics) == 1
+    assert main(["eval", "run-pruned", *ONE]) == 0

@@ -73,6 +73,17 @@ def test_the_older_checkpoint_is_used_when_the_newest_is_damaged(
     assert newest.with_suffix(".damaged").exists()
 
 
+def test_a_checkpoint_of_the_first_epoch_is_a_checkpoint(
+    tmp_path: Path, tiny: Dataset, configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = train(configure(epochs=2), tmp_path / "whole", dataset=tiny)
+    newest, first = stopped(configure(epochs=2), tmp_path / "run", tiny, after=1)
+    newest.unlink()  # as if the process had been killed between the line of metrics and the checkpoint
+    assert first.stem.startswith("000000-")
+    assert outcome(resume(tmp_path / "run", dataset=tiny)) == outcome(whole)
+    assert "no checkpoint" not in capsys.readouterr().err
+
+
 def test_damaged_checkpoints_do_not_push_out_whole_ones(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
     newest, _ = stopped(configure(epochs=9), tmp_path / "run", tiny, after=3)
     newest.write_bytes(b"")

@@ -109,7 +109,7 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "memory" in reason or "overflowed with sizes" in reason or isinstance(error, MemoryError):
             raise UserError(f"not enough memory for this network: {reason}") from error
-        if "overflow" in reason or isinstance(error, OverflowError):
+        if "overflow" in reason.lower() or isinstance(error, OverflowError):
             raise UserError(f"a setting of the network is too large: {reason}") from error
         raise
 

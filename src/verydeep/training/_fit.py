@@ -20,7 +20,7 @@ from verydeep.training._progress import TrainingProgress
 from verydeep.training._summary_lines import summary_lines
 from verydeep.training._threads import ChosenThreads
 from verydeep.training._trainer import Trainer
-from verydeep.training.run._checkpoint import remove_old, set_aside
+from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._environment import changed_environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 from verydeep.training.run._run import Run, require_free_folder
@@ -191,7 +191,7 @@ def _clean_folder(trainer: Trainer) -> None:
     """Bring the folder in line with the checkpoint that training continues from."""
     run, position, progress = trainer.run, trainer.state.position, trainer.progress
     run.remove_partial_files()
-    if position.epoch == 0 and run.metrics:
+    if run.metrics and not has_checkpoint(run.path / "checkpoint"):
         progress.warn(f"{run.path / 'checkpoint'} has no checkpoint: training starts again from the beginning")
     missing = position.epoch - len(run.metrics)
     if missing > 0:

@@ -125,7 +125,7 @@ def _prune(
     smaller = prune(model, usage)
     report = prune_report(model, smaller, usage, samples.measured, test, objective=objective)
     if tuning is None:
-        derive_run(run, folder, smaller, "pruned", _metrics(report))
+        derive_run(run, folder, smaller, "pruned", _metrics(report), lambda path: _save(report, run, path))
     else:
         config, quiet = derived_config(tuning, smaller), make_progress(options.json)
         try:
@@ -137,7 +137,7 @@ def _prune(
             raise
         if test is not None and (folder / "model.safetensors").exists():  # missing if training diverged at once
             report = replace(report, tuned=evaluate_model(tuned.model, test, objective=objective))
-    _save(report, run, folder)
+        _save(report, run, folder)
     return report
 
 

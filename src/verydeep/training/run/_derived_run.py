@@ -1,16 +1,24 @@
 """Runs whose network was made from another run's network instead of being trained from the beginning."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from verydeep.files import write_atomic
+from verydeep.files import make_folder, write_atomic
 from verydeep.models import MLPConfig, Network, save_weights
 from verydeep.training._config import ModelConfig, TrainConfig
 from verydeep.training.run._metrics import EpochMetrics, RunSummary
 from verydeep.training.run._run import Run, require_free_folder
 
 
-def derive_run(parent: Run, path: str | Path, model: Network, status: str, metrics: EpochMetrics) -> Run:
+def derive_run(
+    parent: Run,
+    path: str | Path,
+    model: Network,
+    status: str,
+    metrics: EpochMetrics,
+    write_more: Callable[[Path], None] = lambda _: None,
+) -> Run:
     """Create a run for a network made from another run's; it can be evaluated, analysed and exported like any other.
 
     Args:
@@ -19,22 +27,29 @@ def derive_run(parent: Run, path: str | Path, model: Network, status: str, metri
         model: The network.
         status: What was done, such as "pruned".
         metrics: What was measured, as epoch 0.
+        write_more: Writes further files to the folder.
     """
     path = Path(path)
     require_free_folder(path)
     user_supplied = ["model", *(["dataset"] if "dataset" in parent.user_supplied else [])]
+    make_folder(path)
     data = parent.path / "data.json"
     if data.exists():
         write_atomic(path / "data.json", data.read_bytes())
-    metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
-    metadata |= {key: parent.metadata[key] for key in ("measure", "lower_is_better") if key in parent.metadata}
-    run = Run.create(path, derived_config(parent.config, model), model, metadata)
+    for log in ("metrics.jsonl", "events.log"):  # of an attempt that was killed
+        (path / log).unlink(missing_ok=True)
+    run = Run(path, derived_config(parent.config, model))
+    run.write_environment()
     save_weights(model, path / "model.safetensors")
     run.append(metrics)
     run.log(f"{status} from {parent.path}")
     parameters = sum(p.numel() for p in model.parameters())
     run.finish(RunSummary(status, epochs=0, last=metrics, best=None, parameters=parameters))
-    return run
+    write_more(path)
+    metadata = {"own": user_supplied, "data": parent.metadata.get("data", {})} | parent_metadata(parent)
+    metadata |= {key: parent.metadata[key] for key in ("measure", "lower_is_better") if key in parent.metadata}
+    # Last, because it makes the folder a run: killed before, the same call starts again.
+    return Run.create(path, run.config, model, metadata)
 
 
 def parent_metadata(parent: Run | None) -> dict[str, str]:

@@ -51,6 +51,9 @@ if TYPE_CHECKING:  # a run's folder is listed without torch
     from verydeep.training.run._checkpoint import Position
 
 FORMAT = 1
+# What is written before config.json, which makes a folder a run; the others if its network is made from another run's.
+_FIRST_FILES = {"lock", "data.json", "environment.json"}
+_DERIVED_FILES = {"model.safetensors", "metrics.jsonl", "events.log", "summary.json", "prune.npz", "prune.json"}
 
 
 class Run:
@@ -169,7 +172,7 @@ class Run:
     def _parse(self, line: str, number: int) -> EpochMetrics:
         try:
             return EpochMetrics.from_dict(dict(json.loads(line)))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             why = f": {error}" if isinstance(error, UserError) else ""
             file = self.path / "metrics.jsonl"
             raise UserError(f"{file} line {number} is damaged{why}; repair or remove it") from error
@@ -405,11 +408,11 @@ def reserve_number(config: TrainConfig, dataset: Dataset) -> int:
 def require_free_folder(path: Path) -> None:
     """Raise a `UserError` unless a new run can use the folder.
 
-    It must be new, or empty except for what a start that was killed at once left behind.
+    It must be new, or empty except for what a start that was killed at once, or a `prune` that was killed, left behind.
     """
     if path.is_dir():
-        leftovers = {path / "lock", path / "data.json", path / "environment.json", *partial_files(path)}
-        taken = any(file not in leftovers for file in path.iterdir())
+        names = {file.name for file in path.iterdir()} - {file.name for file in partial_files(path)}
+        taken = bool(names - _FIRST_FILES - (_DERIVED_FILES if "environment.json" in names else set()))
     else:
         taken = path.exists()
     if taken:
