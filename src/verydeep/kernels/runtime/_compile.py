@@ -1,5 +1,7 @@
 """From kernels to functions: compiled once per processor, and cached if the cache folder is writable.
 
+Cached code runs in this process, so only files that nobody else could have written are read.
+
 With the environment variable VERYDEEP_DUMP_IR=FOLDER, kernels are compiled anew, and what LLVM makes of them is written
 to the folder: optimised IR (`.ll`) and assembly (`.s`).
 """
@@ -20,6 +22,7 @@ from verydeep.files import user_cache, write_atomic
 from verydeep.kernels.ir._kernel import Kernel
 from verydeep.kernels.ir._llvm import IRValue, emit_module
 from verydeep.kernels.ir._processor import LANES
+from verydeep.kernels.runtime._private_files import read_private, write_private
 
 _SOURCES = Path(__file__).parents[1]  # verydeep.kernels
 _DIGEST = 32  # bytes of a checksum
@@ -89,10 +92,9 @@ def _machine() -> IRValue:
 
 
 def _read(path: Path) -> bytes | None:
-    """Cached code; None if there is none or its checksum is wrong."""
-    try:
-        content = path.read_bytes()
-    except OSError:
+    """Cached code; None if there is none, its checksum is wrong, or someone else could have written it."""
+    content = read_private(path)
+    if content is None:
         return None
     code, digest = content[:-_DIGEST], content[-_DIGEST:]
     return code if hashlib.sha256(code).digest() == digest else None
@@ -101,8 +103,7 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, code: bytes) -> None:
     """Cache the code for the next process; if nothing can be written, that process compiles again."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, code + hashlib.sha256(code).digest())
+        write_private(path, code + hashlib.sha256(code).digest())
     except (OSError, UserError):
         return
 
