@@ -18,6 +18,7 @@ _BASE: Settings = {
         "augment": {"pad": 0, "mirror": False, "rotate": 0.0, "scale": 0.0},
         "image_size": None,
         "channels": None,
+        "verify": False,
         "categorical": [],
         "ignore": [],
         "delimiter": ",",

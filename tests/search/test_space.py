@@ -112,6 +112,7 @@ BAD = [
     ("[search]\nmetric = 'train_loss'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "evaluate_train = true"),
     ("[search]\nmetric = 'valid_loss'\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "needs validation data"),
     ("[search]\ntrails = 3\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "did you mean 'trials'?"),
+    ("[search]\ntrials = 100001\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "trials must be at most 100,000"),
     ("[search]\ntrials = 0\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "trials must be at least 1"),
     ("[search]\nhalving = {keep = 1}\n[search.space]\noptim.lr = {low = 0.1, high = 1.0}", "keep at least 2"),
 ]

@@ -49,6 +49,8 @@ class DataConfig:
         augment: Augmentation of the training images.
         image_size: Resize the images of a folder to this height and width; by default, all must have the same size.
         channels: Convert the images of a folder to 1 (grey) or 3 (colour) channels; by default, grey if all images are.
+        verify: Notice any change of samples that stay on disk since a run was trained on them, by reading all of them;
+            by default, 1,000 samples are compared. Data in memory is always compared in full.
         categorical: Table columns to treat as categories although they look like numbers.
         ignore: Table columns to leave out.
         numeric: Table columns to use as numbers although they look like identifiers or never change.
@@ -79,6 +81,7 @@ class DataConfig:
     augment: Augment = Augment()  # noqa: RUF009 - frozen
     image_size: int | None = None
     channels: Literal[1, 3] | None = None
+    verify: bool = False
     categorical: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from verydeep.config import find_config, from_dict, read_settings, to_dict
 from verydeep.data import KNOWN_NAMES
-from verydeep.errors import UserError, unknown
+from verydeep.errors import UserError, shorten, unknown
 from verydeep.studies import (
     Group,
     Halving,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from verydeep.data import Dataset
 
 Hint = Callable[[str], None]
+_MOST_TRIALS = 100_000
 GROUP = "trials"  # the name of a search's group
 
 _MEASURES = ("loss", "accuracy", "r2")
@@ -71,6 +72,8 @@ class Options:
             raise unknown("metric", self.metric, _METRICS)
         if self.trials < 1:
             raise UserError(f"search.trials must be at least 1, got {self.trials}")
+        if self.trials > _MOST_TRIALS:
+            raise UserError(f"search.trials must be at most {_MOST_TRIALS:,}, got {shorten(self.trials)}")
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def train(
             if path is None and group.rank == 0:
                 number = reserve_number(config, dataset)
         folder = numbered_folder(config, dataset, group.from_rank0(number)) if path is None else Path(path)
-        metadata = {"own": user_supplied, "data": fingerprint(dataset)} | parent_metadata(made_from)
+        metadata = {"own": user_supplied, "data": fingerprint(dataset, config.data.verify)} | parent_metadata(made_from)
         lower = [each.name for each in metrics if not each.higher_is_better]
         metadata |= {"measure": used.measure, "lower_is_better": lower, "chosen": chosen_settings(given_config, config)}
         start = Start(metadata, initial, chosen)

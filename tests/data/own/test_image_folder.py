@@ -145,6 +145,12 @@ def test_an_unreadable_image_is_reported(tmp_path: Path, content: bytes) -> None
         load_dataset(tmp_path)
 
 
+def test_an_image_of_too_many_pixels_is_not_decoded(tmp_path: Path) -> None:
+    Image.new("1", (40_000, 2_000)).save(folder(tmp_path) / "cats" / "large.png")
+    with pytest.raises(UserError, match=r"large\.png: has 40,000 x 2,000 pixels, and an image may have 67,108,864"):
+        load_dataset(tmp_path, image_size=8)
+
+
 @pytest.mark.parametrize("kind", ["EPS", "PDF", "ICO"])
 def test_other_formats_named_as_images_are_refused_and_start_no_program(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from verydeep.data import Augment, Batches, load_dataset
+from verydeep.data import Augment, Batches, load_dataset, split_checksum
 from verydeep.errors import UserError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 3, 6, 6)).astype(np.uint8)
@@ -93,3 +93,17 @@ def test_missing_files_are_reported(tmp_path: Path) -> None:
 def test_memory_mapped_data_is_not_split_at_random(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.validation cannot be used"):
         load_dataset(save(tmp_path), validation=0.1)
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_changed_value_in_the_middle_is_noticed_if_asked_for(tmp_path: Path, verify: bool) -> None:
+    def checksum(x: np.ndarray) -> int:
+        data = load_dataset(save(tmp_path, x, np.arange(len(x)) % 2), verify=verify)
+        return split_checksum(data.train, verify)
+
+    x = np.arange(9000.0, dtype=np.float32).reshape(3000, 3)
+    before = checksum(x)
+    x[1000, 1] += 1  # not one of the samples that are compared otherwise
+    assert (checksum(x) == before) == (not verify)
+    x[2999, 1] += 1
+    assert checksum(x) != before

@@ -358,3 +358,10 @@ def test_the_row_numbers_that_pandas_saves_are_not_a_feature(tmp_path: Path) -> 
     assert [column.name for column in data.preparation.numbers] == ["a", "patient"]  # an index with a name is a column
     pyarrow.parquet.write_table(table, tmp_path / "q.parquet")  # somebody else's column of that name
     assert load_dataset(tmp_path / "q.parquet").train.x.shape[1] == 3
+
+
+def test_more_columns_than_a_table_may_have_are_refused(tmp_path: Path) -> None:
+    names = ",".join(f"c{i}" for i in range(200_001))
+    (tmp_path / "wide.csv").write_text(f"{names}\n{'1,' * 200_000}1\n")
+    with pytest.raises(UserError, match=r"wide\.csv: has 200,001 columns, and a table may have 200,000"):
+        load_dataset(tmp_path / "wide.csv", target="c0")

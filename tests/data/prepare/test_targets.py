@@ -114,3 +114,9 @@ def test_a_target_may_have_commas_in_its_name(tmp_path: Path) -> None:
 def test_a_task_needs_its_means() -> None:
     with pytest.raises(UserError, match="needs 1 means and deviations"):
         Task("regression", ("price",))
+
+
+def test_more_classes_than_a_classifier_is_made_for_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros((10_001, 1)), y=[f"id{i}" for i in range(10_001)])
+    with pytest.raises(UserError, match=r"10,001 classes, and there may be 10,000; is the target an identifier\?"):
+        load_dataset(tmp_path / "a.npz")

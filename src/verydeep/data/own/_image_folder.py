@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Only formats that Pillow decodes by itself: for others, such as EPS, it starts programs, whatever the suffix is.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+LARGEST = 64 * 2**20  # pixels of an image, which take up to a gigabyte while it is decoded
 IN_MEMORY = 2 * 2**30  # bytes of prepared images up to which a folder is decoded at once; larger ones batch by batch
 KEPT = 2**30  # bytes of decoded images of such a larger folder that stay in memory
 _ORIENTATION = 0x0112  # the EXIF tag that says how the camera was held
@@ -109,6 +110,11 @@ def _opened(path: Path) -> Iterator["Image"]:
 
     try:
         with Image.open(require_regular(path), formats=FORMATS) as file:
+            if prod(file.size) > LARGEST:  # before it is decoded: a file of some kilobytes may declare gigabytes
+                width, height = file.size
+                raise UserError(
+                    f"{path}: has {width:,} x {height:,} pixels, and an image may have {LARGEST:,}; save it smaller"
+                )
             yield file
     except UserError:
         raise

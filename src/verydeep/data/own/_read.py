@@ -20,8 +20,8 @@ _OPTIONS = {  # the options that have an effect on each kind of data
     "known": {"validation", "folds", "fold"},
     "table": {"target", "task", "categorical", "numeric", "ignore", "date_order", *FORMAT_OPTIONS, *_SPLIT_OPTIONS},
     "array": {"task", *_SPLIT_OPTIONS},
-    "images": {"image_size", "channels", *_SPLIT_OPTIONS},
-    "memory-mapped": {"task"},
+    "images": {"image_size", "channels", "verify", *_SPLIT_OPTIONS},
+    "memory-mapped": {"task", "verify"},
 }
 
 

@@ -13,6 +13,7 @@ from verydeep.data.own._written import DATE_FORMS, Form, parse
 from verydeep.errors import UserError, list_names, shorten
 
 Column = np.ndarray | TextColumn
+_MOST_COLUMNS = 200_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ class Table:
     path: Path | str
     columns: dict[str, Column | UserError]
     rows: np.ndarray
+
+    def __post_init__(self) -> None:
+        if len(self.columns) > _MOST_COLUMNS:
+            raise UserError(
+                f"{self.path}: has {len(self.columns):,} columns, and a table may have {_MOST_COLUMNS:,}; save numbers "
+                "as an .npz file"
+            )
 
     def __len__(self) -> int:
         return len(self.rows)

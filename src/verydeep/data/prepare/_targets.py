@@ -15,6 +15,8 @@ from verydeep.errors import UserError, list_names, shorten
 
 MOST_CLASSES = 20  # whole numbers of more different values are a regression, unless they number classes in an array
 
+_LARGEST_NUMBER_OF_CLASSES = 10_000  # a confusion matrix of more takes gigabytes
+
 
 def recognise_task(train: RawSplit, config: DataConfig) -> Task:
     """What the targets ask for. The mean and deviation of a regression are those of `fit_task`, after the split."""
@@ -168,6 +170,11 @@ def _class_names(train: RawSplit, source: str) -> tuple[str, ...]:
     names = [_label(label) for label in _distinct(labels)[0]]
     if len(names) < 2:
         raise UserError(f"{source}: only one class, {shorten(names[0])}; a classifier needs at least two")
+    if len(names) > _LARGEST_NUMBER_OF_CLASSES:
+        raise UserError(
+            f"{source}: {len(names):,} classes, and there may be {_LARGEST_NUMBER_OF_CLASSES:,}; is the target an "
+            "identifier? For numbers to predict, set data.task to 'regression'"
+        )
     if train.classes is not None:
         return train.classes
     try:

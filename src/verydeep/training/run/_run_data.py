@@ -110,10 +110,11 @@ def split_of(run: Run, dataset: Dataset, split: str) -> Split:
     return samples
 
 
-def fingerprint(dataset: Dataset) -> dict[str, Any]:
+def fingerprint(dataset: Dataset, verify: bool = False) -> dict[str, Any]:
     """The numbers of samples and classes, the shape of samples, and checksums of every split.
 
-    The entry `checksum` covers the training labels and some samples; it is all that earlier versions recorded.
+    With `verify`, splits that stay on disk are read in full. The entry `checksum` covers the training labels and some
+    samples; it is all that earlier versions recorded.
     """
     splits = {"train": dataset.train, "valid": dataset.valid, "test": dataset.test}
     sizes = {name: None if split is None else len(split) for name, split in splits.items()}
@@ -122,13 +123,13 @@ def fingerprint(dataset: Dataset) -> dict[str, Any]:
         "shape": list(samples.shape[1:]),
         "classes": dataset.task.outputs,
         "checksum": checksum(samples, checksum(dataset.train.y)),
-        "checksums": {name: split_checksum(split) for name, split in splits.items() if split is not None},
+        "checksums": {name: split_checksum(split, verify) for name, split in splits.items() if split is not None},
     }
 
 
 def data_changes(run: Run, dataset: Dataset) -> str:
     """How a dataset differs from what the run was started with, in words; empty if it does not."""
-    before, now = run.metadata.get("data") or {}, fingerprint(dataset)
+    before, now = run.metadata.get("data") or {}, fingerprint(dataset, run.config.data.verify)
     changed = [name for name in before if name in now and before[name] != now[name]]
     shown = [f"{name} {before[name]}, now {now[name]}" for name in changed if not name.startswith("checksum")]
     if shown or not changed:
