@@ -44,7 +44,7 @@ notebooks: .venv/installed-dev
 
 package: .venv/installed-dev
 	rm -rf dist
-	$(BIN)/python -m build --quiet
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m zipfile --list dist/*.whl
 

@@ -35,6 +35,17 @@ def test_every_dependency_has_a_lowest_version_and_a_pin() -> None:
         assert name[0].lower() in known, f"{line}: not in constraints.txt"
 
 
+def test_a_release_has_the_digest_of_all_it_needs_but_torch() -> None:
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "constraints.txt").read_text().lower(), flags=re.M))
+    lines = [line for line in (ROOT / "requirements-release.txt").read_text().splitlines() if line[0] != "#"]
+    locked = dict(line.split(" --hash=sha256:")[0].split("==") for line in lines)
+    assert all(re.fullmatch(r"[\w.-]+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert {name: pins[name] for name in locked} == locked
+    needed = {re.split(r"[^\w-]", line)[0].lower() for line in PROJECT["project"]["dependencies"]}
+    assert needed - set(locked) == {"torch"}
+    assert PROJECT["build-system"]["requires"] == [f"hatchling=={locked['hatchling']}"]
+
+
 def test_hints_to_extras_keep_the_versions_that_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert install_command("onnx") == f"pip install -c {ROOT / 'constraints.txt'} -e '{ROOT}[onnx]'"
     installed = tmp_path / "lib" / "site-packages" / "verydeep" / "errors.py"
