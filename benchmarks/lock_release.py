@@ -2,9 +2,9 @@
 
     python benchmarks/lock_release.py
 
-It holds the versions of constraints.txt that `verydeep` needs, for Linux on x86-64 and Python 3.11, on which releases are
-tested. torch is missing: its builds for CPUs and for each version of CUDA are different files of one version, from
-different servers, and the user chooses among them.
+It holds the versions of constraints.txt that `verydeep` and its build need, for Linux on x86-64 and Python 3.11. torch
+is missing: its builds for CPUs and for each version of CUDA are different files of one version, from different servers,
+and the user chooses among them.
 """
 
 import json
@@ -14,8 +14,10 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from verydeep.processes import python_command
+
 ROOT = Path(__file__).parents[1]
-HEAD = """# Written by benchmarks/lock_release.py: what a release needs besides torch, for Linux on x86-64 and Python 3.11.
+HEAD = """# Written by benchmarks/lock_release.py: what a release needs besides torch (Linux on x86-64, Python 3.11).
 # pip install --require-hashes -r requirements-release.txt
 """
 
@@ -26,7 +28,7 @@ def main() -> int:
     needed += project["build-system"]["requires"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
-        command = [sys.executable, "-m", "pip", "--isolated", "install", "--dry-run", "--ignore-installed", "--quiet"]
+        command = python_command("-m", "pip", "--isolated", "install", "--dry-run", "--ignore-installed", "--quiet")
         command += ["--index-url", "https://pypi.org/simple", "--only-binary", ":all:", "--report", str(report)]
         command += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64"]
         command += ["--platform", "manylinux_2_17_x86_64", "--platform", "manylinux2014_x86_64"]

@@ -130,7 +130,12 @@ def test_devices_and_pipes_without_a_writer_are_not_read(tmp_path: Path) -> None
 def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
     read, write = os.pipe()
     with os.fdopen(write, "w") as stream:
-        timer = threading.Timer(0.1, lambda: (stream.write("depth = 3"), stream.close()))
+
+        def send() -> None:
+            stream.write("depth = 3")
+            stream.close()
+
+        timer = threading.Timer(0.1, send)
         timer.start()
         assert read_toml(Path(f"/dev/fd/{read}")) == {"depth": 3}
         timer.join()
