@@ -60,7 +60,11 @@ def entry(name: str, value: object) -> Callable[[Path], None]:
 
 def line(text: str) -> Callable[[Path], None]:
     """Add a line."""
-    return lambda file: file.write_text(file.read_text() + text + "\n")
+
+    def add(file: Path) -> None:
+        file.write_text(file.read_text() + text + "\n")
+
+    return add
 
 
 def pipe(file: Path) -> None:
