@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Only formats that Pillow decodes by itself: for others, such as EPS, it starts programs, whatever the suffix is.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-LARGEST = 64 * 2**20  # pixels of an image, which take up to a gigabyte while it is decoded
+LARGEST = 64 * 2**20  # pixels of an image
 IN_MEMORY = 2 * 2**30  # bytes of prepared images up to which a folder is decoded at once; larger ones batch by batch
 KEPT = 2**30  # bytes of decoded images of such a larger folder that stay in memory
 _ORIENTATION = 0x0112  # the EXIF tag that says how the camera was held
