@@ -1,5 +1,6 @@
 """Trainings that crash, fail, or were trained elsewhere for another number of epochs."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,18 +54,32 @@ def test_three_crashes_end_a_training_until_it_is_tried_again(tmp_path: Path, mo
     assert study.records()[0].status == "finished"
 
 
+BROKEN = """
+from pathlib import Path
+
+open_path = Path.open
+
+def open_or_fail(path, *args, **options):
+    if path.name == "metrics.jsonl" and path.parent.name == "seed-0":
+        raise ZeroDivisionError("nobody expects this")
+    return open_path(path, *args, **options)
+
+Path.open = open_or_fail
+"""
+
+
 @pytest.mark.slow
-def test_a_training_that_crashes_does_not_stop_the_others(tmp_path: Path) -> None:
-    study = seeds(tmp_path, 0, 1)
-    run = train(CONFIG, tmp_path / "seed-0")
-    for name in ("summary.json", "metrics.jsonl"):
-        (run.path / name).unlink()
-    (run.path / "metrics.jsonl").mkdir()  # reading it is an error that nobody expects
+def test_a_training_that_crashes_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(broken), prepend=os.pathsep)
+    study = seeds(tmp_path / "seeds", 0, 1)
     assert run_study(study, jobs=1) == "complete"
     records = study.records()
     assert [record.status for record in records] == ["failed", "finished"]
-    assert "3 workers died while training it; IsADirectoryError" in records[0].reason
-    logs = [file.read_text() for file in (tmp_path / "workers").glob("*.log")]
+    assert "3 workers died while training it; ZeroDivisionError" in records[0].reason
+    logs = [file.read_text() for file in (tmp_path / "seeds" / "workers").glob("*.log")]
     assert sum("Traceback" in log for log in logs) == 3
 
 
