@@ -4,6 +4,7 @@ Every command works in a folder of its own, which is made anew for every trial a
 disturbed once, then repeated without disturbance; it must continue, and leave the same as one that never was disturbed.
 """
 
+import atexit
 import errno
 import gzip
 import hashlib
@@ -14,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,6 @@ class Command:
         arguments: Its arguments.
         before: The command that makes what it needs.
         first: What must happen in its process before it.
-        reads: Whether also reading may fail; not if other processes take part, whose logs would fail, too.
     """
 
     arguments: tuple[str, ...]
@@ -53,6 +54,7 @@ class Command:
     first: Callable[[], None] | None = None
 
 
+PORT = [1]  # where `serve_archives` listens
 TRAIN = ("train", "table.csv", *NETWORK, "--folder", "run", "--continue", "--quiet")
 COMMANDS = {
     "train": Command(TRAIN),
@@ -70,23 +72,20 @@ COMMANDS = {
     ),  # fmt: skip
     "analyze": Command(("analyze", "run", "--threads", "1"), TRAIN),
     "prune": Command(("prune", "run", "--threads", "1", "--tolerance", "50%"), TRAIN),
-    "report": Command(("report", "run", "--no-open", "--threads", "1"), TRAIN),
+    "report": Command(("report", "run", "--threads", "1"), TRAIN),
     "explore": Command(("explore", "run", "--no-open", "--threads", "1"), TRAIN),
     "predict": Command(("predict", "run", "table.csv", "-o", "out.csv", "--threads", "1"), TRAIN),
-    "data get": Command(("data", "get", "mnist", "--root", "root"), first=lambda: small_mnist()),
+    "data get": Command(("data", "get", "mnist", "--root", "root"), first=lambda: small_mnist(PORT[0])),
 }
 
 
 def write_files(folder: Path) -> None:
-    """The files that the commands need: a table, the configuration of a search, and archives of a tiny MNIST."""
+    """The files that the commands need: a table and the configuration of a search."""
     draw = random.Random(0)
     rows = [(draw.gauss(0, 1), draw.choice("abc"), draw.gauss(5, 2)) for _ in range(60)]
     lines = [f"{x:.3f},{colour},{y:.2f},{'yes' if x + y > 5 else 'no'}" for x, colour, y in rows]
     (folder / "table.csv").write_text("\n".join(["weight,colour,size,label", *lines]) + "\n")
     (folder / "search.toml").write_text(SEARCH)
-    (folder / "root").mkdir()
-    for name, data in mnist_files().items():
-        (folder / "root" / f"{name}.gz").write_bytes(gzip.compress(data, mtime=0))
 
 
 def mnist_files() -> dict[str, bytes]:
@@ -101,20 +100,44 @@ def mnist_files() -> dict[str, bytes]:
     return files
 
 
-def small_mnist() -> None:
-    """Replace MNIST in the catalogue by one of a few bytes that no server has."""
+def small_mnist(port: int = 1) -> None:
+    """Replace MNIST in the catalogue by one of a few bytes, which a server on this machine has."""
     from verydeep.data.known._catalogue import KNOWN_DATASETS, Download, KnownDataset, OfficialFile
 
     files = mnist_files()
     official = tuple(OfficialFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items())
     packed = {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in files.items()}
     downloads = tuple(
-        Download(name, len(data), hashlib.sha256(data).hexdigest(), (f"http://127.0.0.1:1/{name}",), (name[:-3],))
+        Download(name, len(data), hashlib.sha256(data).hexdigest(), (f"http://127.0.0.1:{port}/{name}",), (name[:-3],))
         for name, data in packed.items()
     )
     KNOWN_DATASETS["mnist"] = KnownDataset(
         "mnist", "MNIST/raw", (1, 5, 5), ("a", "b", "c"), official[:2], official[2:], downloads
     )
+
+
+def serve_archives() -> None:
+    """Offer the archives of the small MNIST, in a process that ends with this one."""
+    archives = {f"/{name}.gz": gzip.compress(data, mtime=0) for name, data in mnist_files().items()}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = archives.get(self.path, b"")
+            self.send_response(200 if page else 404)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name in the base class
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    PORT[0] = server.server_port
+    pid = os.fork()
+    if pid == 0:
+        server.serve_forever()
+    server.socket.close()
+    atexit.register(os.kill, pid, signal.SIGKILL)
 
 
 @dataclass
@@ -149,8 +172,7 @@ class Disturbed:
         """Import what the commands need, and make what they start from."""
         for name in names:
             base = self._base(name)
-            if base.exists():
-                continue
+            shutil.rmtree(base, ignore_errors=True)
             base.mkdir(parents=True)
             write_files(base)
             command = COMMANDS[name]
@@ -168,6 +190,8 @@ class Disturbed:
         return self.scratch / "bases" / name.replace(" ", "-")
 
     def fresh(self, name: str) -> None:
+        """Make the folder of the next trial, which no fault may meet."""
+        self.faults.plan(None)
         shutil.rmtree(self.folder.parent, ignore_errors=True)
         self.folder.parent.mkdir()
         shutil.copytree(self._base(name), self.folder)
@@ -195,7 +219,7 @@ class Disturbed:
     def continued(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
         """Repeat a command without faults, and judge."""
         self.faults.plan(None)
-        calm = self.undisturbed_stays(name)
+        calm = self.calm[name]
         again = self.run(name)
         record["again"] = ending(again)
         if again.code != 0:
@@ -205,9 +229,6 @@ class Disturbed:
         if wrong == partial != []:
             return record | {"verdict": "left behind", "files": partial[:5]}
         return record | ({"verdict": "wrong", "files": wrong[:20]} if wrong else {"verdict": "same"})
-
-    def undisturbed_stays(self, name: str) -> Calm:
-        return self.calm[name]
 
     # Trials
 
@@ -241,23 +262,27 @@ class Disturbed:
         return self._after(name, done, record | {"operation": self._where(), "ended": ending(done)})
 
     def tear(self, name: str, draw: random.Random) -> dict[str, Any]:
-        """Kill at a file operation, and damage one of the files that are there then."""
+        """Kill a command at a random instant, and damage one of the files that are there then."""
         calm = self.undisturbed(name)
         self.fresh(name)
-        at = draw.randint(1, calm.operations)
-        self.faults.plan(self.folder, "kill", at)
-        done = self.run(name)
         self.faults.plan(None)
+        instant = draw.uniform(0, calm.seconds)
+        done = self.run(name, stop=(instant, signal.SIGKILL))
         before = {path.relative_to(self._base(name)) for path in self._base(name).rglob("*")}
         files = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
         files = [path for path in files if path.relative_to(self.folder) not in before and path.stat().st_size]
-        record: dict[str, Any] = {"at": at, "ended": ending(done)}
-        if files:
-            path = draw.choice(files)
-            record |= {"file": str(path.relative_to(self.folder)), "damage": damage(path, draw)}
+        record: dict[str, Any] = {"seconds": round(instant, 3), "ended": ending(done)}
+        if not files:
+            return self.continued(name, record)
+        path = draw.choice(files)
+        record |= {"file": str(path.relative_to(self.folder)), "damage": damage(path, draw)}
         found = self.continued(name, record)
         if found["verdict"] == "stuck: clear error":  # it may refuse, but not go on with something else
             found["verdict"] = "clear error"
+        if found["verdict"] == "wrong":
+            stem = str(Path(record["file"]).with_suffix(""))
+            others = [each for each in found["files"] if not each.startswith(stem)]
+            found["verdict"] = "wrong" if others else "damage stays"  # in a file that was complete and is not used again
         return found
 
     def two(self, name: str, draw: random.Random) -> dict[str, Any]:
@@ -274,7 +299,7 @@ class Disturbed:
                 (self.folder.parent / "second").write_text(f"{ending(done)}\n{done.err[-1500:]}")
             finally:
                 os._exit(0)
-        first = self.run_beside(name)
+        first = self.run(name)  # the other one is this process's child already, and no orphan of the command
         os.waitpid(pid, 0)
         second, _, err = (self.folder.parent / "second").read_text().partition("\n")
         record = {"seconds": round(seconds, 3), "ended": f"{ending(first)}, {second}"}
@@ -282,10 +307,6 @@ class Disturbed:
             if ended not in ("success", "clear error"):
                 return record | {"verdict": ended, "err": printed[-1500:]}
         return self.continued(name, record)
-
-    def run_beside(self, name: str) -> Ended:
-        """Run a command while another process of this one runs, which must not be mistaken for a worker of it."""
-        return self.run(name)
 
     def _where(self) -> str:
         return self.faults.operation.replace(str(self.folder), "")

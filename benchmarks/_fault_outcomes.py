@@ -4,6 +4,7 @@ A folder becomes a table from names to values: one for each file, array, number 
 undisturbed executions, such as the date of a report, is left out of the comparison.
 """
 
+import gzip
 import hashlib
 import io
 import json
@@ -29,7 +30,7 @@ def outcome(folder: Path) -> Outcome:
     """Everything in a folder that must be the same."""
     found: Outcome = {}
     for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
+        name = str(path.relative_to(folder)).removesuffix(".gz")  # an archive is as good as the file inside it
         if path.is_file() and not _HISTORY.search(name):
             found |= {f"{name}:{key}": value for key, value in _values(path) if not _TIMES.search(key)}
     return found
@@ -46,10 +47,10 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             with safe_open(path, "np") as file:
                 yield from ((name, _digest(file.get_tensor(name).tobytes())) for name in file.keys())  # noqa: SIM118
         elif path.suffix == ".npz":
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:  # which has dates
                 yield from ((name, _digest(archive.read(name))) for name in archive.namelist())
         else:
-            yield "", _digest(data)
+            yield "", _digest(gzip.decompress(data) if path.suffix == ".gz" else data)
     except Exception as error:  # noqa: BLE001 - a damaged file is unlike an undamaged one, whatever the reason
         yield "damaged", str(error)
 
@@ -95,8 +96,11 @@ def differences(expected: Outcome, calm: Outcome, found: Outcome) -> list[str]:
 
 
 def ending(ended: Ended) -> str:
-    """The verdict on how a command ended: success, clear error, interrupted, or what is wrong with it."""
-    lines = [line for line in ended.err.strip().split("\n") if line and not line.startswith("verydeep: note:")]
+    """The verdict on how a command ended: success, clear error, interrupted, or what is wrong with it.
+
+    A clear error has at most two lines, not counting notes and the items of a list, such as the places that were tried.
+    """
+    lines = [line for line in ended.err.strip().split("\n") if line and not line.startswith(("verydeep: note:", "  "))]
     if ended.hung:
         return "hang"
     if "MemoryError" in ended.err and "Traceback" in ended.err:
