@@ -217,12 +217,15 @@ class Disturbed:
         return self.calm[name]
 
     def continued(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
-        """Repeat a command without faults, and judge."""
+        """Repeat a command without faults unless it has succeeded, and judge."""
         self.faults.plan(None)
         calm = self.calm[name]
-        again = self.run(name)
-        record["again"] = ending(again)
-        if again.code != 0:
+        if "success" not in record["ended"]:
+            again = self.run(name)
+            record["again"] = ending(again)
+            if again.code == 0:
+                record["ended"] += ", success"
+        if "success" not in record["ended"]:
             return record | {"verdict": ("stuck: " if again.code == 2 else "") + ending(again), "err": again.err[-1500:]}
         wrong = differences(calm.constant, calm.whole, outcome(self.folder))
         partial = [name for name in wrong if name.endswith(".partial")]

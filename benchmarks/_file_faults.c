@@ -134,7 +134,7 @@ static int operation(const char *name, const char *path, int is_write) {
     int action = plan->action, is_met = plan->met;
     if (action == COUNT || number < plan->at) return 0;
     if (is_met && action != FAIL_ON) return 0;
-    if (action == FAIL_ON && !strncmp(name, "unlink", 6)) return 0;  /* a full disk allows removing files */
+    if ((action == FAIL || action == FAIL_ON) && plan->error != EIO && !strcmp(name, "unlink")) return 0;  /* full disks allow it */
     if ((action == SHORT || action == TEAR) && !is_write) return 0;  /* the next write */
     if (!is_met) {
         plan->met = 1;

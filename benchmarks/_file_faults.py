@@ -11,8 +11,8 @@ for reading and reading count, too. Actions:
 
     count       nothing happens
     kill        SIGKILL in place of operation `at`
-    fail        that operation fails with `error`, others do not
-    fail on     all operations from there on fail, except removing, as on a full disk
+    fail        that operation fails with `error`, others do not; files can be removed from a full disk
+    fail on     all operations from there on fail
     short       the next write from there on writes half of its bytes, and says so
     tear        the same, and then SIGKILL
     power       SIGKILL, and everything is undone that no fsync has brought to the disk: data of files, renames

@@ -116,6 +116,8 @@ def run_forked(
                 if first:
                     first()
                 code = run_here(arguments)
+            except KeyboardInterrupt:  # before the command has begun
+                code = 130
             finally:
                 os._exit(code)
         status, peak, hung = _wait(pid, began, seconds, stop)
