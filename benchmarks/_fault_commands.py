@@ -63,12 +63,16 @@ COMMANDS = {
     ),
     "search": Command(("search", "search.toml", "--study", "search", "--jobs", "1", "--quiet")),
     "reproduce": Command(
-        (*("reproduce", "table1", "--quick", "--only", "highway-mnist-16", "--seeds", "1", "--jobs", "1"),
-         *("--results", "results", "--runs", "runs"))
+        (
+            *("reproduce", "table1", "--quick", "--only", "highway-mnist-16", "--seeds", "1", "--jobs", "1"),
+            *("--results", "results", "--runs", "runs"),
+        )
     ),  # fmt: skip
     "depth": Command(
-        (*("depth", "table.csv", "--total-epochs", "2400", "--most", "2", "--width", "4", "--jobs", "1"),
-         *("--folder", "depth", "--quiet"))
+        (
+            *("depth", "table.csv", "--total-epochs", "2400", "--most", "2", "--width", "4", "--jobs", "1"),
+            *("--folder", "depth", "--quiet"),
+        )
     ),  # fmt: skip
     "analyze": Command(("analyze", "run", "--threads", "1"), TRAIN),
     "prune": Command(("prune", "run", "--threads", "1", "--tolerance", "50%"), TRAIN),
@@ -128,7 +132,7 @@ def serve_archives() -> None:
             self.end_headers()
             self.wfile.write(page)
 
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name in the base class
+        def log_message(self, format: str, *arguments: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -226,7 +230,10 @@ class Disturbed:
             if again.code == 0:
                 record["ended"] += ", success"
         if "success" not in record["ended"]:
-            return record | {"verdict": ("stuck: " if again.code == 2 else "") + ending(again), "err": again.err[-1500:]}
+            return record | {
+                "verdict": ("stuck: " if again.code == 2 else "") + ending(again),
+                "err": again.err[-1500:],
+            }
         wrong = differences(calm.constant, calm.whole, outcome(self.folder))
         partial = [name for name in wrong if name.endswith(".partial")]
         if wrong == partial != []:
@@ -285,7 +292,9 @@ class Disturbed:
         if found["verdict"] == "wrong":
             stem = str(Path(record["file"]).with_suffix(""))
             others = [each for each in found["files"] if not each.startswith(stem)]
-            found["verdict"] = "wrong" if others else "damage stays"  # in a file that was complete and is not used again
+            found["verdict"] = (
+                "wrong" if others else "damage stays"
+            )  # in a file that was complete and is not used again
         return found
 
     def two(self, name: str, draw: random.Random) -> dict[str, Any]:

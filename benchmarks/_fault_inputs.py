@@ -100,12 +100,52 @@ KINDS = {
     ),
 }
 ABSURD = [
-    *("", " ", "-1", "0", "-0", "nan", "inf", "-inf", "1e308", "1e-320", "1000000000000", "9" * 400, "0.5", "x", "é\u202e"),
-    *("true", ",", "=", "a=b", "a,b,,c", "[]", "{}", "None", "../../x", "/dev/full", "/dev/null/x", "a" * 5000, "\ud800"),
-    *("--", "-", "~", "postgresql://u:p@127.0.0.1:1/x", "http://127.0.0.1:1", "file:///etc/passwd", "%s", "$HOME", "\x1b["),
+    *(
+        "",
+        " ",
+        "-1",
+        "0",
+        "-0",
+        "nan",
+        "inf",
+        "-inf",
+        "1e308",
+        "1e-320",
+        "1000000000000",
+        "9" * 400,
+        "0.5",
+        "x",
+        "é\u202e",
+    ),
+    *(
+        "true",
+        ",",
+        "=",
+        "a=b",
+        "a,b,,c",
+        "[]",
+        "{}",
+        "None",
+        "../../x",
+        "/dev/full",
+        "/dev/null/x",
+        "a" * 5000,
+        "\ud800",
+    ),
+    *(
+        "--",
+        "-",
+        "~",
+        "postgresql://u:p@127.0.0.1:1/x",
+        "http://127.0.0.1:1",
+        "file:///etc/passwd",
+        "%s",
+        "$HOME",
+        "\x1b[",
+    ),
 ]
-# --jobs: as many processes as asked for are started; --model runs a file of the user's, as it must.
-LEFT_OUT = {"--jobs", "--help", "--heartbeat"}
+# --jobs starts as many processes as asked for, and --remove removes runs.
+LEFT_OUT = {"--jobs", "--help", "--heartbeat", "--remove", "--yes"}
 
 
 @dataclass
@@ -142,9 +182,7 @@ class Inputs:
             path = self.home / "images" / "ab"[number % 2] / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(draw.integers(0, 256, (8, 8), np.uint8)).save(path)
-        np.savez_compressed(
-            self.home / "arrays.npz", x=draw.normal(size=(24, 5)).astype("f4"), y=np.arange(24) % 3
-        )
+        np.savez_compressed(self.home / "arrays.npz", x=draw.normal(size=(24, 5)).astype("f4"), y=np.arange(24) % 3)
         import_as(
             [
                 TRAIN,
@@ -193,7 +231,9 @@ class Inputs:
         if real and arguments[0] != "data":
             environment = os.environ | {"PYTHONPATH": str(Path(verydeep.__file__).parents[1])}
             environment.pop("LD_PRELOAD", None)
-            return run_started(python_command("-m", "verydeep", *arguments), folder=self.folder, environment=environment)
+            return run_started(
+                python_command("-m", "verydeep", *arguments), folder=self.folder, environment=environment
+            )
         first = small_mnist if arguments[0] == "data" else None
         return run_forked(arguments, folder=self.folder, seconds=SECONDS, gigabytes=GIGABYTES, first=first)
 
@@ -249,9 +289,7 @@ class Inputs:
             help_ = run_forked((command[0], "--help"), folder=self.home).out
             found = set(re.findall(r"^  (--[a-z][\w.-]*|--\[no-\][\w.-]+)", help_, re.MULTILINE))
             self.options[command] = sorted(each for each in found if each not in LEFT_OUT and "[no-]" not in each)
-        extra = [
-            f"{draw.choice(self.options[command])}={draw.choice(ABSURD)}" for _ in range(draw.choice([1, 1, 2]))
-        ]
+        extra = [f"{draw.choice(self.options[command])}={draw.choice(ABSURD)}" for _ in range(draw.choice([1, 1, 2]))]
         self._fresh(("run", "table.csv", "config.toml", "search.toml"))
         arguments = (*command, *(each.replace("\ud800", "\udcff") for each in extra))
         done = self._run(arguments, real)

@@ -1,6 +1,6 @@
 """Changes to files that know their structure: JSON, TOML, safetensors, npz, PNG and gzip stay readable up to the change.
 
-`mutate` changes a file in place, by the random numbers it is given, and says how. Tables are in `_mutations.py`.
+`mutate` changes a file in place, by the random numbers it is given, and says how. Tables are in `_table_mutators.py`.
 """
 
 import gzip
@@ -17,14 +17,55 @@ from pathlib import Path
 from typing import Any
 
 HOSTILE: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, -(2**63), 0.5, 1e308, -1e308, 1e-320, "", "x", "NaN", "é\u202e"),
-    *(float("nan"), float("inf"), "../../../../etc/passwd", "/dev/zero", "\0", "a" * 5000, "</script><script>", "\x1b[31m"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2**31,
+        2**63,
+        10**30,
+        -(2**63),
+        0.5,
+        1e308,
+        -1e308,
+        1e-320,
+        "",
+        "x",
+        "NaN",
+        "é\u202e",
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        "../../../../etc/passwd",
+        "/dev/zero",
+        "\0",
+        "a" * 5000,
+        "</script><script>",
+        "\x1b[31m",
+    ),
     *([], {}, [[]], [1, "a", None], {"a": {"b": 1}}, [0] * 2000, "1", "-1", "1e999", "2026-01-01T00:00:00", "%s%n"),
 ]
 TOKENS = [
     *("nan", "inf", "-inf", "0", "-1", "1e308", "1e-320", "9223372036854775807", "9223372036854775808", '""', '"x"'),
-    *("true", "[]", "{}", "[1, 2]", "[[]]", '"\\u0000"', '"' + "a" * 5000 + '"', "2026-01-01", "0x10", "1_000", "'", "="),
-    *('"/dev/zero"', '"/dev/full"', '"../../x"', '{ low = 1, high = 0 }', '{ low = 0, high = 1, log = true }', "[nan]"),
+    *(
+        "true",
+        "[]",
+        "{}",
+        "[1, 2]",
+        "[[]]",
+        '"\\u0000"',
+        '"' + "a" * 5000 + '"',
+        "2026-01-01",
+        "0x10",
+        "1_000",
+        "'",
+        "=",
+    ),
+    *('"/dev/zero"', '"/dev/full"', '"../../x"', "{ low = 1, high = 0 }", "{ low = 0, high = 1, log = true }", "[nan]"),
 ]
 
 
@@ -122,7 +163,9 @@ def _json(data: bytes, draw: random.Random) -> tuple[bytes, str]:
 def _lines(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     lines = data.splitlines()
     at = draw.randrange(len(lines))
-    how = draw.choice(["a value", "a value", "a value", "line removed", "line twice", "line cut", "other line", "order"])
+    how = draw.choice(
+        ["a value", "a value", "a value", "line removed", "line twice", "line cut", "other line", "order"]
+    )
     if how == "a value":
         lines[at] = json.dumps(change_json(json.loads(lines[at]), draw)).encode()
     elif how == "line removed":
@@ -177,7 +220,9 @@ def _npz(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = draw.choice(sorted(members))
-    how = draw.choice(["header", "header", "member bytes", "removed", "renamed", "declared size", "bomb", "object", "twice"])
+    how = draw.choice(
+        ["header", "header", "member bytes", "removed", "renamed", "declared size", "bomb", "object", "twice"]
+    )
     sizes = None
     if how == "header":
         members[name] = _npy_header(members[name], draw)
@@ -213,7 +258,18 @@ def _npy_header(data: bytes, draw: random.Random) -> bytes:
     size = struct.unpack("<H", data[8:10])[0]
     header, content = data[10 : 10 + size], data[10 + size :]
     shapes = [b"()", b"(0,)", b"(-1,)", b"(1, 1)", b"(10**12,)", b"(99999999999,)", b"(2, 'a')", b"(3,)", b"None"]
-    kinds = [b"'|O'", b"'<f2'", b"'<U9'", b"'|V4'", b"'<c16'", b"'<M8[s]'", b"'x'", b"[('a', '<f4')]", b"'|b1'", b"'>f4'"]
+    kinds = [
+        b"'|O'",
+        b"'<f2'",
+        b"'<U9'",
+        b"'|V4'",
+        b"'<c16'",
+        b"'<M8[s]'",
+        b"'x'",
+        b"[('a', '<f4')]",
+        b"'|b1'",
+        b"'>f4'",
+    ]
     choice = draw.random()
     if choice < 0.4:
         header = re.sub(rb"'shape': \([^)]*\)", b"'shape': " + draw.choice(shapes), header)

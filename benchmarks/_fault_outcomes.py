@@ -21,8 +21,12 @@ from safetensors import safe_open
 Outcome = dict[str, Any]
 
 # Logs, locks and journals tell the history, which is another one after a fault.
-_HISTORY = re.compile(r"(^|/)(workers/.*|events\.log|.*\.log|.*\.lock|lock|environment\.json|journal\.log.*|\.kept-.*)$")
-_TIMES = re.compile(r"second|date|time|started|finished_at|host|pid|machine|worker|attempt|git|command|minutes", re.IGNORECASE)
+_HISTORY = re.compile(
+    r"(^|/)(workers/.*|events\.log|.*\.log|.*\.lock|lock|environment\.json|journal\.log.*|\.kept-.*)$"
+)
+_TIMES = re.compile(
+    r"second|date|time|started|finished_at|host|pid|machine|worker|attempt|git|command|minutes", re.IGNORECASE
+)
 _DATE = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?")
 _MOST_LINES = 2
 
@@ -54,7 +58,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             yield "", _digest(_DATE.sub(b"DATE", data))
         else:
             yield "", _digest(gzip.decompress(data) if path.suffix == ".gz" else data)
-    except Exception as error:  # noqa: BLE001 - a damaged file is unlike an undamaged one, whatever the reason
+    except Exception as error:
         yield "damaged", str(error)
 
 
@@ -108,7 +112,7 @@ def ending(ended: Ended) -> str:
         return "hang"
     if "MemoryError" in ended.err and "Traceback" in ended.err:
         return "memory"
-    if "Traceback" in ended.err or "Error: " in ended.err and ended.code == 1:
+    if "Traceback" in ended.err or ("Error: " in ended.err and ended.code == 1):
         return "traceback"
     if ended.code == 0:
         return "success"

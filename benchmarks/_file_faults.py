@@ -60,7 +60,9 @@ class FileFaults:
         """The environment variables of processes that meet the faults."""
         return {"LD_PRELOAD": str(self.library), VARIABLE: str(self.path)}
 
-    def plan(self, watched: Path | None, action: str = "count", at: int = 1, error: int = 0, reads: bool = False) -> None:
+    def plan(
+        self, watched: Path | None, action: str = "count", at: int = 1, error: int = 0, reads: bool = False
+    ) -> None:
         """Count from zero again, and let a fault happen; None watches nothing."""
         folder = os.fsencode(watched) if watched else b""
         self._memory[:] = _HEAD.pack(0, at, ACTIONS.index(action), error, reads, 0, folder, b"")

@@ -133,7 +133,13 @@ def run_started(
     with _streams() as (out, err):
         began, before = time.monotonic(), _children()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
         )
         status, peak, hung = _wait(process.pid, began, seconds, None)
         process.returncode = os.waitstatus_to_exitcode(status)

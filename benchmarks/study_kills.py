@@ -124,11 +124,11 @@ def kill_workers(command: Command, kills: int) -> dict[str, Any]:
     return {"kills": kills, "kills_during_training": killer.in_training}
 
 
-def kill_server(command: Command, server: Server) -> dict[str, Any]:
+def kill_server(command: Command, server: Server, chance: random.Random) -> dict[str, Any]:
     """Kill the server at random instants, sometimes a worker with it, and start it again a little later."""
     command.start()
     command.wait_for_epochs(3)
-    chance, kills = random.Random(0), 0
+    kills = 0
     while command.is_running() and kills < SERVER_KILLS:
         server.stop()
         kills += 1
@@ -182,7 +182,7 @@ def disturb(kind: str, folder: Path, server: Server, kills: int) -> dict[str, di
     if kind == "seeds":
         ways["Ctrl-C without server"] = (server.new_database(), lambda command: stop_without_server(command, server))
     if kind == "search":
-        ways["server killed"] = (server.new_database(), lambda command: kill_server(command, server))
+        ways["server killed"] = (server.new_database(), lambda command: kill_server(command, server, random.Random(0)))
         ways["command killed"] = (None, kill_command)
     for number, (way, (url, run)) in enumerate(ways.items()):
         command = Command(kind, folder / str(number), url)
