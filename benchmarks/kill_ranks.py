@@ -2,12 +2,14 @@
 
     python benchmarks/kill_ranks.py                      20 kills of a run with two processes
     python benchmarks/kill_ranks.py --kills 100 --seed 1 --out FILE.json
+    python benchmarks/kill_ranks.py --kills 3 --stop 60        and each of the two processes stopped for a minute
 
 The command is `torchrun --nproc-per-node 2 --max-restarts N -m verydeep train ... --folder X --continue`. After every
 kill torchrun starts both processes again, and they continue the run. Ranks and instants are random: a third of the
 kills come within the first seconds of a start, when processes import, connect and read data. The run is identical if
-all metrics (except the seconds) and the saved weights equal those of an undisturbed run bit for bit. The exit code is 1
-if it differs.
+all metrics (except the seconds) and the saved weights equal those of an undisturbed run bit for bit. In further runs,
+each process in turn is stopped with SIGSTOP for a while, as one is that waits for a disk. Then the run must continue
+to the same bits, or end within a minute with a message that says why. The exit code is 1 if anything differs.
 """
 
 import argparse
@@ -84,6 +86,29 @@ def kill_one(process: subprocess.Popen[bytes], folder: Path, draw: random.Random
     return {"rank": rank, "during": "start" if early else "training", "seconds": round(seconds, 3), "epochs": done}
 
 
+def stop_one(folder: Path, epochs: int, rank: int, seconds: float, expected: dict[str, Any]) -> dict[str, Any]:
+    """Stop a process in the middle of the training for some seconds, and see what becomes of the run."""
+    process = start(folder, epochs, 0)
+    while epochs_done(folder) < 3 and process.poll() is None:
+        time.sleep(0.01)
+    pid, began = ranks(process.pid)[rank], time.monotonic()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(pid, signal.SIGCONT)
+    continued = time.monotonic()
+    code = process.wait()
+    found = {"rank": rank, "seconds_stopped": round(continued - began, 1)}
+    if code == 0:
+        return found | {"ended": "same" if outcome(folder) == expected else "DIFFERS"}
+    log = (folder.parent / f"{folder.name}.log").read_text().replace(str(folder.parent), "FOLDER")
+    reasons = sorted({line for line in log.splitlines() if line.startswith("verydeep:")})
+    seconds_to_end = round(time.monotonic() - continued, 1)
+    ended = "said why" if reasons and seconds_to_end < 60 else "DIFFERS"
+    return found | {"ended": ended, "seconds_to_end": seconds_to_end, "messages": reasons, "log": log[-1500:]}
+
+
 def outcome(path: Path) -> dict[str, Any]:
     run = Run.load(path)
     lines = [replace(line, seconds=0) for line in run.metrics]
@@ -94,7 +119,7 @@ def outcome(path: Path) -> dict[str, Any]:
     }
 
 
-def measure(kills: int, seed: int, epochs: int) -> dict[str, Any]:
+def measure(kills: int, seed: int, epochs: int, stop: float) -> dict[str, Any]:
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         whole, killed = Path(folder) / "whole", Path(folder) / "killed"
@@ -112,12 +137,16 @@ def measure(kills: int, seed: int, epochs: int) -> dict[str, Any]:
             raise SystemExit(log)
         expected, found = outcome(whole), outcome(killed)
         config = to_dict(Run.load(whole).config)
+        stops = [
+            stop_one(Path(folder) / f"stopped{rank}", epochs, rank, stop, expected) for rank in range(2 if stop else 0)
+        ]
     return {
         "kills": len(done),
         "differs": [name for name in expected if found[name] != expected[name]],
         "by_rank": dict(Counter(f"rank {kill['rank']}, {kill['during']}" for kill in done)),
         "messages": sorted({line for line in log.splitlines() if line.startswith("verydeep:")}),
         "trials": done,
+        "stopped": stops,
         "config": config,
     }
 
@@ -128,13 +157,19 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="seed of ranks and instants")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "benchmarks" / "kill-ranks.json")
+    parser.add_argument(
+        "--stop", type=float, default=60.0, help="seconds for which each process is stopped; 0 for none"
+    )
     options = parser.parse_args()
-    result = measure(options.kills, options.seed, options.epochs)
+    result = measure(options.kills, options.seed, options.epochs, options.stop)
     what = "kill -9 of random ranks under torchrun --max-restarts, with --continue: identical to an undisturbed run?"
     write_result(options.out, {"what": what, **result, "seed_of_instants": options.seed})
     verdict = f"DIFFERS in {', '.join(result['differs'])}" if result["differs"] else "identical"
     print(f"{verdict} after {result['kills']} kills ({result['by_rank']}); {options.out}")
-    return int(bool(result["differs"]) or result["kills"] < options.kills)
+    for stopped in result["stopped"]:
+        print(f"rank {stopped['rank']} stopped for {stopped['seconds_stopped']} s: {stopped['ended']}")
+    wrong = result["differs"] or any(stopped["ended"] == "DIFFERS" for stopped in result["stopped"])
+    return int(bool(wrong) or result["kills"] < options.kills)
 
 
 if __name__ == "__main__":
