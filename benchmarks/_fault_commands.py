@@ -1,7 +1,8 @@
 """Commands that are disturbed: killed, with failing file operations, with torn files, and two at once in one folder.
 
-Every command works in a folder of its own, which is made anew for every trial and always has the same path. A command is
-disturbed once, then repeated without disturbance; it must continue, and leave the same as one that never was disturbed.
+Every command works in a folder of its own, which is made anew for every trial and always has the same path. A command
+is disturbed once, then repeated without disturbance; it must continue, and leave the same as one that never was
+disturbed.
 """
 
 import atexit
@@ -67,13 +68,13 @@ COMMANDS = {
             *("reproduce", "table1", "--quick", "--only", "highway-mnist-16", "--seeds", "1", "--jobs", "1"),
             *("--results", "results", "--runs", "runs"),
         )
-    ),  # fmt: skip
+    ),
     "depth": Command(
         (
             *("depth", "table.csv", "--total-epochs", "2400", "--most", "2", "--width", "4", "--jobs", "1"),
             *("--folder", "depth", "--quiet"),
         )
-    ),  # fmt: skip
+    ),
     "analyze": Command(("analyze", "run", "--threads", "1"), TRAIN),
     "prune": Command(("prune", "run", "--threads", "1", "--tolerance", "50%"), TRAIN),
     "report": Command(("report", "run", "--threads", "1"), TRAIN),
@@ -325,8 +326,10 @@ class Disturbed:
 
     def _after(self, name: str, done: Ended, record: dict[str, Any]) -> dict[str, Any]:
         bad = record["ended"] not in ("success", "clear error", "interrupted") and done.code not in (
-            -signal.SIGKILL, -signal.SIGHUP, -signal.SIGTERM,
-        )  # fmt: skip
+            -signal.SIGKILL,
+            -signal.SIGHUP,
+            -signal.SIGTERM,
+        )
         if bad or done.left or done.hung:
             verdict = "processes left" if done.left else record["ended"]
             return record | {"verdict": verdict, "err": done.err[-1500:]}

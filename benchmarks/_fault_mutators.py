@@ -1,4 +1,4 @@
-"""Changes to files that know their structure: JSON, TOML, safetensors, npz, PNG and gzip stay readable up to the change.
+"""Changes to files by their structure: JSON, TOML, safetensors, npz, PNG and gzip stay readable up to the change.
 
 `mutate` changes a file in place, by the random numbers it is given, and says how. Tables are in `_table_mutators.py`.
 """
@@ -128,7 +128,7 @@ def some_bytes(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     return data, how
 
 
-def change_json(value: Any, draw: random.Random) -> Any:  # noqa: ANN401 - JSON
+def change_json(value: Any, draw: random.Random) -> Any:  # noqa: ANN401, PLR0911 - JSON; a choice per line
     """Change one value, key or item somewhere in a JSON value."""
     if isinstance(value, dict) and value and draw.random() < 0.85:
         key = draw.choice(sorted(value))
@@ -144,8 +144,8 @@ def change_json(value: Any, draw: random.Random) -> Any:  # noqa: ANN401 - JSON
         if action < 0.15:
             return value[:at] + value[at + 1 :]
         if action < 0.3:
-            return value[:at] + [draw.choice(HOSTILE)] + value[at:]
-        return value[:at] + [change_json(value[at], draw)] + value[at + 1 :]
+            return [*value[:at], draw.choice(HOSTILE), *value[at:]]
+        return [*value[:at], change_json(value[at], draw), *value[at + 1 :]]
     if isinstance(value, str) and draw.random() < 0.3:
         try:  # JSON inside JSON, as in the metadata of safetensors and in journals
             return json.dumps(change_json(json.loads(value), draw))
@@ -223,7 +223,6 @@ def _npz(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     how = draw.choice(
         ["header", "header", "member bytes", "removed", "renamed", "declared size", "bomb", "object", "twice"]
     )
-    sizes = None
     if how == "header":
         members[name] = _npy_header(members[name], draw)
     elif how == "member bytes":
@@ -246,7 +245,6 @@ def _npz(data: bytes, draw: random.Random) -> tuple[bytes, str]:
         at = new.rfind(b"PK\x01\x02")
         field = at + draw.choice([10, 20, 24, 42])
         new = new[:field] + struct.pack("<I", draw.choice([0, 1, 2**31, 2**32 - 1, 77])) + new[field + 4 :]
-    del sizes
     return new, how
 
 

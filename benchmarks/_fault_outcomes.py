@@ -1,7 +1,7 @@
 """What commands leave in a folder, compared bit for bit except for times; and how a command may end.
 
-A folder becomes a table from names to values: one for each file, array, number or text in JSON. What differs between two
-undisturbed executions, such as the date of a report, is left out of the comparison.
+A folder becomes a table from names to values: one for each file, array, number or text in JSON. What differs between
+two undisturbed executions, such as a measured time, is left out of the comparison.
 """
 
 import gzip
@@ -102,7 +102,7 @@ def differences(expected: Outcome, calm: Outcome, found: Outcome) -> list[str]:
     return different + sorted({key.partition(":")[0] for key in found} - files)
 
 
-def ending(ended: Ended) -> str:
+def ending(ended: Ended) -> str:  # noqa: PLR0911 - a verdict per line
     """The verdict on how a command ended: success, clear error, interrupted, or what is wrong with it.
 
     A clear error has at most two lines, not counting notes and the items of a list, such as the places that were tried.

@@ -1,7 +1,7 @@
 """PostgreSQL servers killed under load: a search of 24 trials with two workers, whose server dies five times.
 
-Workers are killed at the same time, now and then. No training may be lost or counted twice, and all must have the results
-of a search that nobody disturbed, bit for bit.
+Workers are killed at the same time, now and then. No training may be lost or counted twice, and all must have the
+results of a search that nobody disturbed, bit for bit.
 """
 
 import atexit

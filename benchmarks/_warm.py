@@ -1,7 +1,7 @@
 """Commands in processes forked from one that has already imported everything, so that a command takes milliseconds.
 
-A process that forks must not have run anything with several threads. What a command needs is found by running it once in
-a forked process, which tells the names of the modules it has imported.
+A process that forks must not have run anything with several threads. What a command needs is found by running it once
+in a forked process, which tells the names of the modules it has imported.
 """
 
 import contextlib

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,22 +149,39 @@ def summarise(trials: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
     return parts
 
 
-def next_trial(
-    parts: list[str], trials: dict[str, dict[int, dict[str, Any]]], first: int, most: int | None
-) -> tuple[str, int] | None:
-    """The next trial of the part that is furthest from its target, or None at the end."""
-    open_parts = []
-    for part in parts:
-        wanted = range(first, first + most) if most is not None else range(TARGETS[part])
-        done = trials.get(part, {})
-        left = len(wanted) - sum(number in done for number in wanted)
-        if left:
-            open_parts.append((1 - left / len(wanted), part, wanted))
-    if not open_parts:
-        return None
-    _, part, wanted = min(open_parts, key=lambda each: each[0])
-    done = trials.get(part, {})
-    return part, next(number for number in wanted if number not in done)
+class Schedule:
+    """What is left to do: always a trial of the part that has taken the least time, so that a short campaign has all.
+
+    Args:
+        parts: The parts to carry out.
+        trials: The trials so far.
+        first: The number of the first trial, if there is a number of trials.
+        most: The number of trials of each part; None for those of the whole campaign.
+    """
+
+    def __init__(
+        self, parts: list[str], trials: dict[str, dict[int, dict[str, Any]]], first: int, most: int | None
+    ) -> None:
+        self._left: dict[str, Iterator[int]] = {}
+        self._spent: dict[str, float] = {}
+        for part in parts:
+            wanted = range(TARGETS[part]) if most is None else range(first, first + most)
+            done = trials.get(part, {})
+            self._left[part] = iter([number for number in wanted if number not in done])
+            self._spent[part] = sum(record["seconds_taken"] for record in done.values())
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        while self._left:
+            part = min(self._left, key=self._spent.__getitem__)
+            number = next(self._left[part], None)
+            if number is None:
+                del self._left[part]
+            else:
+                yield part, number
+
+    def took(self, part: str, seconds: float) -> None:
+        """Note the time of a trial."""
+        self._spent[part] += seconds
 
 
 def start(faults: FileFaults) -> None:
@@ -195,17 +212,16 @@ def carry_out(campaign: Campaign, options: argparse.Namespace, trials: dict[str,
     """Carry out trials until there are no more, or the time is over."""
     until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
     options.folder.mkdir(parents=True, exist_ok=True)
-    shown = time.monotonic()
+    shown, schedule = time.monotonic(), Schedule(options.only, trials, options.first, options.trials)
     with (options.folder / "trials.jsonl").open("a", encoding="utf-8") as file:
-        while time.monotonic() < until:
-            found = next_trial(options.only, trials, options.first, options.trials)
-            if found is None:
+        for part, number in schedule:
+            if time.monotonic() > until:
                 return
-            part, number = found
             began = time.process_time(), sum(os.times()[2:4])
             record = {"part": part, "number": number, "seed": options.seed} | campaign.trial(part, number)
             taken = time.process_time() - began[0] + sum(os.times()[2:4]) - began[1]
             record["seconds_taken"] = round(taken, 3)
+            schedule.took(part, taken)
             trials.setdefault(part, {})[number] = record
             file.write(json.dumps(record) + "\n")
             file.flush()
