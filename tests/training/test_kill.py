@@ -142,23 +142,3 @@ def test_dying_before_any_file_operation_changes_nothing(scenario: str, every: i
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "checkpoint/", "summary.json", "events.log"):
         assert name in touched or every > 1
     assert ("snapshots/" in touched) == (scenario == "short epochs")
-
-
-@pytest.mark.slow
-def test_kill_9_at_random_instants_changes_nothing(tmp_path: Path) -> None:
-    config = """
-        epochs = 3
-        batch_size = 10
-        evaluate_train = true
-        checkpoint_every = 0.0
-        threads = 1
-        data = {source = "digits", validation = 0.2}
-        model = {depth = 4, width = 8}
-    """
-    (tmp_path / "tiny.toml").write_text(config)
-    arguments = [str(tmp_path / "tiny.toml"), "--kills", "6", "--out", str(tmp_path / "result.json")]
-    command = [sys.executable, str(ROOT / "benchmarks" / "kill_and_resume.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert (result["kills"], result["identical"]) == (6, 6)
