@@ -27,7 +27,7 @@ _HISTORY = re.compile(
 _TIMES = re.compile(
     r"second|date|time|started|finished_at|host|pid|machine|worker|attempt|git|command|minutes", re.IGNORECASE
 )
-_DATE = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?")
+_DATE = re.compile(rb"\d{1,2} [A-Z][a-z]+ 20\d\d, \d\d:\d\d|20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?")
 _MOST_LINES = 2
 
 
