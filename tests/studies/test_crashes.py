@@ -118,3 +118,23 @@ def test_a_new_study_does_not_open_an_old_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="already has a study 'study'; join it with verydeep worker"):
         start_study(tmp_path / "study", [Group("", CONFIG, seeds=(0, 1))], new=True)
     assert seeds(tmp_path / "study", 0).unfinished() == 1
+
+
+def test_the_test_result_counts_after_a_crash_between_the_last_epoch_and_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = TrainConfig(**vars(CONFIG) | {"evaluate_test": "end"})
+    study = start_study(tmp_path, [Group("", config, seeds=(0,))])
+
+    def crash(*arguments: Any) -> Any:
+        train_run(*arguments)
+        (tmp_path / "seed-0" / "summary.json").unlink()
+        raise RuntimeError("after the last epoch was reported")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_worker, "train_run", crash)
+        with pytest.raises(TrainingCrashed):
+            work(study)
+    assert study.records()[0].curve[-1].test_accuracy is None
+    assert work(study)
+    assert study.records()[0].curve[-1].test_accuracy is not None

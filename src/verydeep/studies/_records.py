@@ -88,7 +88,8 @@ def make_record(task: StudyTask, metric: str, maximise: bool) -> TrainingRecord:
     latest = ended if ended is not None and task.state == "done" else latest
     sampling = task.group.sampling
     settings = None if sampling is None or latest is None else decode_settings(sampling.space, latest.params)
-    curve = max((_curve(trial) for trial in tried.trials), key=len, default=[])
+    # The latest of equally long ones: only the attempt that ended has tested the saved weights.
+    curve = max((_curve(trial) for trial in reversed(tried.trials)), key=len, default=[])
     if task.state == "done":
         status, reason = tried.status or "waiting", task.reason or str((tried.result or {}).get("reason", ""))
     else:
