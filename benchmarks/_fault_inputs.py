@@ -11,7 +11,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from _fault_commands import NETWORK, TRAIN, mnist_files, small_mnist, write_file
 from _fault_mutators import mutate
 from _fault_outcomes import ending
 from _file_faults import FileFaults
-from _warm import Ended, import_as, run_forked, run_started
+from _warm import Ended, WarmWorker, import_as, run_forked, run_started
 from PIL import Image
 
 import verydeep
@@ -161,6 +161,7 @@ class Inputs:
     scratch: Path
     calm: dict[tuple[str, ...], str] = field(default_factory=dict)
     options: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    worker: WarmWorker = field(default_factory=lambda: WarmWorker(SECONDS, GIGABYTES, small_mnist))
 
     @property
     def home(self) -> Path:
@@ -256,6 +257,16 @@ class Inputs:
 
     def case(self, draw: random.Random, real: bool = False) -> dict[str, Any]:
         """Change a file and run a command."""
+        if real:
+            return self._case(draw, lambda command: self._run(command, real))
+        state = draw.getstate()
+        record = self._case(draw, lambda command: self.worker.run(command, folder=self.folder))
+        if record["verdict"] in ("success", "clear error"):
+            return record
+        draw.setstate(state)  # in a process of its own, which nothing that ran before can have disturbed
+        return self._case(draw, lambda command: self._run(command, real))
+
+    def _case(self, draw: random.Random, run: Callable[[tuple[str, ...]], Ended]) -> dict[str, Any]:
         name = draw.choice(sorted(KINDS))
         kind = KINDS[name]
         command = draw.choice(kind.commands)
@@ -264,7 +275,7 @@ class Inputs:
         pattern = draw.choice(kind.files)
         path = draw.choice(sorted(self.folder.glob(pattern)))
         how = mutate(path, draw)
-        done = self._run(command, real)
+        done = run(command)
         record = {
             "kind": name,
             "file": str(path.relative_to(self.folder)),

@@ -14,22 +14,26 @@ import math
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet  # type: ignore[import-untyped]
 from _table_mutators import TABLES, Case, make_case
-from _warm import Ended, import_as, run_forked
+from _warm import Ended, WarmWorker, import_as, run_forked
 
 NETWORK = ["--depth", "3", "--width", "4", "--epochs", "1", "--threads", "1"]
 SECONDS, GIGABYTES = 60.0, 3.0
 PREDICTED = ("predicted_", "probability_")
 LONGEST = 1500  # characters of a message
+_WORKER = WarmWorker(SECONDS, GIGABYTES)
 
 
-def check_case(case: Case, folder: Path, models: Path) -> list[dict[str, Any]]:
+Run = Callable[[list[str], Path, Path | None], Ended]  # arguments, working directory, file at standard input
+
+
+def check_case(case: Case, folder: Path, models: Path, run: Run) -> list[dict[str, Any]]:
     """Run the commands on a mutated table and describe what is wrong with each of them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -39,13 +43,13 @@ def check_case(case: Case, folder: Path, models: Path) -> list[dict[str, Any]]:
     for command in ("train", "predict"):
         if command == "train":
             arguments = ["train", str(file), "--folder", str(folder / "run"), *NETWORK, *case.train]
-            done = _run(arguments, folder, None)
+            done = run(arguments, folder, None)
             wrong = [*wrong_end(done, folder), *wrong_run(done, folder / "run")]
         else:
             new = "-" if case.out == "-" else str(file)
             out = folder / case.out if case.out.startswith("out") else None
             arguments = ["predict", str(models / case.table), new, *case.predict, *(["-o", str(out)] if out else [])]
-            done = _run([*arguments, "--threads", "1"], folder, file if new == "-" else None)
+            done = run([*arguments, "--threads", "1"], folder, file if new == "-" else None)
             wrong = [*wrong_end(done, folder), *wrong_predictions(done, out, case)]
         expected = {case.file, "run" if command == "train" else case.out} if done.code == 0 else {case.file}
         left = sorted({each.name for each in folder.iterdir()} - expected)
@@ -133,7 +137,11 @@ def read_predictions(done: Ended, out: Path | None, case: Case) -> dict[str, lis
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
-def _run(arguments: list[str], folder: Path, stdin: Path | None) -> Ended:
+def in_worker(arguments: list[str], folder: Path, stdin: Path | None) -> Ended:
+    return _WORKER.run(arguments, folder=folder, stdin=stdin)
+
+
+def alone(arguments: list[str], folder: Path, stdin: Path | None) -> Ended:
     return run_forked(arguments, folder=folder, seconds=SECONDS, gigabytes=GIGABYTES, stdin=stdin)
 
 
@@ -153,8 +161,11 @@ def prepare(scratch: Path) -> None:
 def trial(scratch: Path, seed: int, number: int) -> dict[str, Any]:
     """Train on a mutated table, and predict for it."""
     case = make_case(seed, number)
-    checked = check_case(case, scratch / "case", scratch / "models")
-    wrong = [f"{each['command']}: {reason}" for each in checked for reason in each["wrong"]]
+    for run in (in_worker, alone):  # again in processes of their own, which nothing that ran before can have disturbed
+        checked = check_case(case, scratch / "case", scratch / "models", run)
+        wrong = [f"{each['command']}: {reason}" for each in checked for reason in each["wrong"]]
+        if not wrong:
+            break
     ended = [each["ended"] for each in checked]
     record: dict[str, Any] = {
         "kind": case.table,

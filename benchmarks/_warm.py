@@ -28,6 +28,7 @@ from verydeep.cli import main as verydeep_main
 
 GIGABYTE = 1 << 30
 _PR_SET_CHILD_SUBREAPER = 36
+_MOST_COMMANDS = 500  # in one process
 _GRACE = 10.0  # seconds that processes have to end after the command that started them
 
 
@@ -146,6 +147,87 @@ def run_started(
         seconds = time.monotonic() - began
         left = _end_orphans(before)
         return Ended(process.returncode, _text(out), _text(err), seconds, peak >> 10, hung, left)
+
+
+class WarmWorker:
+    """A forked process that runs one command after another; it is replaced when one of them hangs or ends it.
+
+    Args:
+        seconds: The time of a command.
+        gigabytes: The address space that the process may take in addition to what it has when it is forked.
+        first: What to do in the process before the first command.
+    """
+
+    def __init__(self, seconds: float, gigabytes: float, first: Callable[[], None] | None = None) -> None:
+        self.seconds, self.gigabytes, self.first = seconds, gigabytes, first
+        self._pid, self._commands = 0, 0
+
+    def run(self, arguments: Sequence[str], *, folder: Path, stdin: Path | None = None) -> Ended:
+        """Run a command."""
+        if self._commands == _MOST_COMMANDS:
+            self.end()
+        if self._pid == 0:
+            self._start()
+        self._commands += 1
+        began, before = time.monotonic(), _children()
+        for stream in (self._out, self._err):
+            stream.seek(0)
+            stream.truncate()
+        request = {"arguments": list(arguments), "folder": str(folder), "stdin": str(stdin) if stdin else None}
+        os.write(self._ask, json.dumps(request).encode() + b"\n")
+        ready = select.select([self._answer], [], [], self.seconds)[0]
+        told = self._answer.readline() if ready else b""
+        if told:
+            code, megabytes = json.loads(told)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+            code, megabytes = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1]), 0
+            before.discard(self._pid)
+            self._close()
+        left = _end_orphans(before)
+        seconds = time.monotonic() - began
+        return Ended(code, _text(self._out), _text(self._err), seconds, megabytes, hung=not ready, left=left)
+
+    def end(self) -> None:
+        """End the process; the next command gets a new one."""
+        if self._pid:
+            self._close()
+            os.waitpid(self._ended, 0)
+
+    def _close(self) -> None:
+        os.close(self._ask)
+        self._answer.close()
+        self._ended, self._pid, self._commands = self._pid, 0, 0
+
+    def _start(self) -> None:
+        self._out, self._err = (open(os.memfd_create(name), "w+b", buffering=0) for name in ("out", "err"))  # noqa: SIM115
+        (asked, self._ask), (answer, told) = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setsid()
+                os.close(self._ask)
+                os.close(answer)
+                limit_memory(self.gigabytes)
+                if self.first:
+                    self.first()
+                for line in open(asked, "rb"):  # noqa: SIM115 - until the end of the process
+                    os.write(told, json.dumps(self._command(json.loads(line))).encode() + b"\n")
+            finally:
+                os._exit(1)
+        os.close(asked)
+        os.close(told)
+        self._pid, self._answer = pid, open(answer, "rb", buffering=0)  # noqa: SIM115
+
+    def _command(self, request: dict[str, Any]) -> tuple[int, int]:
+        """Run a command in the process; returns its exit code and the peak of its memory in megabytes."""
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is what it has now
+        take_streams(self._out.fileno(), self._err.fileno(), Path(request["stdin"]) if request["stdin"] else None)
+        os.chdir(request["folder"])
+        code = run_here(request["arguments"])
+        peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        return code, int(peak.split()[1]) >> 10
 
 
 @contextlib.contextmanager

@@ -128,17 +128,18 @@ def kill_server(command: Command, server: Server, chance: random.Random) -> dict
     """Kill the server at random instants, sometimes a worker with it, and start it again a little later."""
     command.start()
     command.wait_for_epochs(3)
-    kills = 0
+    kills = killed = 0
     while command.is_running() and kills < SERVER_KILLS:
         server.stop()
         kills += 1
-        if kills % 2:
-            os.kill(chance.choice(command.workers()), signal.SIGKILL)
+        if kills % 2 and (workers := command.workers()):
+            os.kill(chance.choice(workers), signal.SIGKILL)
+            killed += 1
         time.sleep(chance.uniform(0.5, 8.0))
         server.start()
         time.sleep(chance.uniform(2.0, 5.0))
     command.end()
-    return {"kills": kills, "workers_killed_meanwhile": (kills + 1) // 2}
+    return {"kills": kills, "workers_killed_meanwhile": killed}
 
 
 def stop_without_server(command: Command, server: Server) -> dict[str, Any]:

@@ -154,9 +154,11 @@ def _load(path: Path, note: Callable[[str], None]) -> DepthUsage | None:
 
 
 def _save(usage: DepthUsage, folder: Path) -> None:
-    """Save and draw a result, and put it into the summary of an earlier analysis, which would contradict it."""
+    """Draw and save a result, and put it into the summary of an earlier analysis, which would contradict it.
+
+    The result comes last, because whoever finds it again takes everything else as written.
+    """
     found = Findings(usage=usage)
-    save_findings(found, folder)
     plot_findings(found, folder)
     summary = folder / "summary.json"
     if summary.exists():
@@ -165,6 +167,7 @@ def _save(usage: DepthUsage, folder: Path) -> None:
             counted = found.observations
             content["observations"] |= {"layers_used": counted.layers_used, "idle_together": counted.idle_together}
         write_atomic(summary, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    save_findings(found, folder)
 
 
 def summarise_usage(usage: DepthUsage) -> dict[str, Any]:
