@@ -3,7 +3,9 @@
     python benchmarks/faults.py                            all that is missing of the campaign, about eight core-hours
     python benchmarks/faults.py --minutes 10               ten minutes of it; the same command continues
     python benchmarks/faults.py --only kills io --trials 50    at most 50 trials of each of these parts
-    python benchmarks/faults.py --only inputs --first 17 --trials 1    trial 17 again, with all that is known about it
+    python benchmarks/faults.py --only inputs --first 17 --trials 1 --again    trial 17, with all that is known about it
+    python benchmarks/faults.py --again                    first the trials that have failed, then what is missing
+    python benchmarks/faults.py --trials 0                 only the summary of the trials so far
 
 Commands run in processes forked from one that has imported everything, with the operating system's file operations
 replaced (`_file_faults.py`). Trial n of a part is the same for the same seed. Every trial becomes a line of
@@ -210,17 +212,24 @@ class Schedule:
         trials: The trials so far.
         first: The number of the first trial, if there is a number of trials.
         most: The number of trials of each part; None for those of the whole campaign.
+        again: Begin with those that have failed.
     """
 
     def __init__(
-        self, parts: list[str], trials: dict[str, dict[int, dict[str, Any]]], first: int, most: int | None
+        self,
+        parts: list[str],
+        trials: dict[str, dict[int, dict[str, Any]]],
+        first: int = 0,
+        most: int | None = None,
+        again: bool = False,
     ) -> None:
         self._left: dict[str, Iterator[int]] = {}
         self._spent: dict[str, float] = {}
         for part in parts:
             wanted = range(TARGETS[part]) if most is None else range(first, first + most)
             done = trials.get(part, {})
-            self._left[part] = iter([number for number in wanted if number not in done])
+            failed = [number for number in wanted if again and number in done and done[number]["verdict"] not in GOOD]
+            self._left[part] = iter([*failed, *(number for number in wanted if number not in done)])
             self._spent[part] = sum(record["seconds_taken"] for record in done.values())
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
@@ -265,7 +274,9 @@ def carry_out(campaign: Campaign, options: argparse.Namespace, trials: dict[str,
     """Carry out trials until there are no more, or the time is over."""
     until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
     options.folder.mkdir(parents=True, exist_ok=True)
-    shown, schedule = time.monotonic(), Schedule(options.only, trials, options.first, options.trials)
+    shown, schedule = time.monotonic(), Schedule(
+        options.only, trials, options.first, options.trials, options.again
+    )
     with (options.folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for part, number in schedule:
             if time.monotonic() > until:
@@ -291,6 +302,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, help="of each part; by default, as many as the campaign needs")
     parser.add_argument("--first", type=int, default=0, help="with --trials, the number of the first")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after this time")
+    parser.add_argument("--again", action="store_true", help="repeat trials that have failed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "faults", help="where trials are recorded")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "faults.json")
