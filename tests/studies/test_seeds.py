@@ -171,6 +171,8 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     assert "already exists" in summary["seeds"][1]["problem"]
     assert summary["runs"] == 2
     assert "over 2 runs; 1 failed (" in seeds.describe()
+    assert main(["train", "--resume", str(seeds.path), "--jobs", "1", "--quiet"]) == 2
+    assert "1 of 3 seeds failed (seed 1: " in capsys.readouterr().err
 
     (seeds.folder(1) / "in the way").unlink()
     assert main(["train", "--resume", str(seeds.path), "--jobs", "1"]) == 0
@@ -179,7 +181,7 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     assert seeds.summary is not None
     assert seeds.summary["best"] == max(values)
     assert seeds.summary["mean"] == pytest.approx(sum(values) / 3)
-    assert [record.attempts for record in seeds.records] == [1, 2, 1]
+    assert [record.attempts for record in seeds.records] == [1, 3, 1]
 
 
 def test_a_training_that_killed_its_workers_is_tried_again(tmp_path: Path, tiny: Dataset) -> None:

@@ -238,6 +238,14 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
         if options.seeds > 0 and not options.quiet:
             print(what_is_trained(options), flush=True)
         seeds = train_seeds(options.settings, options.seeds, options.folder, **shared)
+    if failed := seeds.problems:
+        if not options.quiet:
+            print(seeds.describe())
+        first, problem = next(iter(failed.items()))
+        raise UserError(
+            f"{len(failed)} of {plural(len(seeds.seeds), 'seed')} failed (seed {first}: {problem}); try again with: "
+            f"verydeep train --resume {quote(str(seeds.path))}"
+        )
     return seeds.describe()
 
 

@@ -230,6 +230,12 @@ class Seeds(os.PathLike[str]):
         result = {"measure": measure, **statistics(list(values.values()), measure or ""), "seeds": seeds}
         write_atomic(self.path / "summary.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
+    @property
+    def problems(self) -> dict[int, str]:
+        """Why seeds have failed, such as a full disk; one that diverged has not failed."""
+        lines = [] if self.summary is None else self.summary["seeds"]
+        return {line["seed"]: line["problem"] for line in lines if line["status"] == "failed"}
+
     def describe(self) -> str:
         """The result in a sentence."""
         result = self.summary
@@ -237,8 +243,8 @@ class Seeds(os.PathLike[str]):
             return f"{self.path} has not finished and can be resumed"
         lost = Counter(line["status"] for line in result["seeds"] if line["value"] is None)
         others = "".join(f"; {count} {status}" for status, count in lost.items())
-        if failed := [line for line in result["seeds"] if line["status"] == "failed"]:
-            others += f" ({failed[0]['problem']}; resume {self.path} to try again)"
+        if failed := list(self.problems.values()):
+            others += f" ({failed[0]}; resume {self.path} to try again)"
         if not result["runs"]:
             return f"no seed finished{others}; logs and runs are in {self.path}"
         what = f"Best (mean ± std) {metric_label(result['measure'])}: {result['text']}{_unit(result)}"
