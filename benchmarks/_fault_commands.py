@@ -5,7 +5,6 @@ is disturbed once, then repeated without disturbance; it must continue, and leav
 disturbed.
 """
 
-import atexit
 import errno
 import gzip
 import hashlib
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from _fault_outcomes import Outcome, constant, differences, ending, outcome
 from _file_faults import FileFaults
-from _warm import Ended, import_as, run_forked
+from _warm import Ended, end_with_parent, import_as, run_forked
 
 NETWORK = ["--depth", "3", "--width", "4", "--epochs", "2", "--threads", "1", "--checkpoint-every", "0"]
 SEARCH = """
@@ -138,11 +137,10 @@ def serve_archives() -> None:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     PORT[0] = server.server_port
-    pid = os.fork()
-    if pid == 0:
+    if os.fork() == 0:
+        end_with_parent()
         server.serve_forever()
     server.socket.close()
-    atexit.register(os.kill, pid, signal.SIGKILL)
 
 
 @dataclass

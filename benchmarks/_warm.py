@@ -27,7 +27,7 @@ from verydeep import processes
 from verydeep.cli import main as verydeep_main
 
 GIGABYTE = 1 << 30
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MOST_COMMANDS = 500  # in one process
 _GRACE = 10.0  # seconds that processes have to end after the command that started them
 
@@ -206,6 +206,7 @@ class WarmWorker:
         pid = os.fork()
         if pid == 0:
             try:
+                end_with_parent()
                 os.setsid()
                 os.close(self._ask)
                 os.close(answer)
@@ -275,6 +276,11 @@ def _ends(descriptor: int, seconds: float) -> bool:
 def adopt_orphans() -> None:
     """Become the parent of processes whose parent has ended, so that those which a command leaves behind are found."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when the one that has forked it ends, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _children() -> set[int]:
