@@ -68,6 +68,17 @@ def test_what_was_found_is_shown_and_not_found_again(run: Path, capsys: pytest.C
     assert re.fullmatch(r".*report.html: \d+ kB, self-contained; open it in a browser\n", capsys.readouterr().out)
 
 
+@pytest.mark.slow
+def test_an_analysis_that_was_killed_is_made_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("verydeep.analysis.class_routing", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main(["analyze", str(run)])
+    assert (run / "analysis" / "gates.npz").exists()
+    assert main(["report", str(run), "-o", str(run / "page.html")]) == 0
+    assert {"gates", "routing", "lesions", "flow"} <= set(sections(run / "page.html"))
+
+
 def test_an_analysis_of_earlier_weights_is_called_so(run: Path) -> None:
     save_findings(made_up.findings(), run / "analysis")
     later = (run / "analysis" / "gates.npz").stat().st_mtime + 10

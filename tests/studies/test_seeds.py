@@ -184,6 +184,22 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     assert [record.attempts for record in seeds.records] == [1, 3, 1]
 
 
+def test_a_start_that_met_a_full_disk_is_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["train", "digits", "--depth", "2", "--width", "4", "--epochs", "1", "--seeds", "1", "--jobs", "1"]
+    command += ["--folder", str(tmp_path / "seeds"), "--continue"]
+
+    def full(*_: object) -> None:
+        raise UserError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("verydeep.studies._open._write_study_json", full)
+        assert main(command) == 2
+    assert "the disk is full" in capsys.readouterr().err
+    assert main(command) == 0
+
+
 def test_a_training_that_killed_its_workers_is_tried_again(tmp_path: Path, tiny: Dataset) -> None:
     seeds = resume_seeds(trained(tmp_path / "seeds", QUICK, tiny, 0, 1))
     seeds.study.add_result("seed-1", "failed", [])

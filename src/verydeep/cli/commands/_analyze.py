@@ -39,6 +39,7 @@ PARTS = {
     "pairs": "pairs of lesions",
 }
 _OF_GATES = ("gates", "routing")
+UNFINISHED = ".unfinished"  # a file in the folder of the results as long as some of them are missing
 _FLOW_SAMPLES = 500  # more samples hardly change signals and gradients
 
 
@@ -122,7 +123,7 @@ def main(arguments: list[str]) -> None:
 def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str], tolerance: float) -> None:
     from verydeep.analysis import closable_blocks
     from verydeep.cli.views._analyze import print_findings, print_refused, summarise
-    from verydeep.files import write_atomic
+    from verydeep.files import cannot_write, write_atomic
     from verydeep.report import held_out_split
 
     model = load_model(run)
@@ -141,11 +142,17 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     def depth() -> DepthUsage:
         return count_layers(run, counted, tolerance, folder)
 
+    unfinished = folder / UNFINISHED
+    write_atomic(unfinished, "")
     found = _analyse(options, run, beside, data, where, parts, depth, folder)
     name = None if loaded.whole else split
     summary = summarise({"run": str(run.path)}, options.data, name, len(data), found, refused)
     write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     _draw(found, folder)
+    try:
+        unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(unfinished, error) from error
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:

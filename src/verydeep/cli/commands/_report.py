@@ -72,14 +72,15 @@ def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:
     if not (run.path / "model.safetensors").exists():
         return None, _NO_WEIGHTS
     folder = run.path / "analysis"
+    from verydeep.cli.commands import _analyze
+
     found = load_findings(folder)
-    if replace(found, prune=None, usage=None) == Findings():  # the results of pruning alone say too little
+    is_unfinished = (folder / _analyze.UNFINISHED).exists()  # the command that made it was killed
+    if is_unfinished or replace(found, prune=None, usage=None) == Findings():  # pruning alone says too little
         if not closable_layers(run.model) and not isinstance(run.model.config, ResidualConfig):
             return None, _NO_HIGHWAYS
         if "dataset" in run.user_supplied:
             return None, _OWN_DATA
-        from verydeep.cli.commands import _analyze
-
         _analyze.main([str(run.path), *(() if root is None else ("--root", str(root)))])
         found = load_findings(folder)
     return found, _OUTDATED if _is_outdated(run) else ""

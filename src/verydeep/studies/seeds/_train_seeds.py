@@ -141,8 +141,9 @@ def train_seeds(
             seeds.study = start_study(
                 folder, [_group(seeds)], storage=storage, artifacts=artifacts, heartbeat=heartbeat, new=True
             )
-        except UserError:  # the storage is down, or has a study of this name
-            (folder / SEEDS_FILE).unlink()
+        except UserError:
+            if storage is not None:  # it is down, or has a study of this name; a journal that was begun is continued
+                (folder / SEEDS_FILE).unlink()
             raise
         return _fit(seeds, root, jobs, progress, tensorboard)
 
