@@ -127,7 +127,9 @@ simplified. The numbers are those of `results/faults.json`, which `python benchm
 
 *Continued* trials repeat the command without the fault, and end with the same files and numbers, bit for bit, as a
 command that was never disturbed. *Accepted* inputs are read although something was changed in them, or an option was
-valid after all. *Refused* ones end with exit code 2 and one or two lines that say what is wrong. {failed}
+valid after all. *Refused* ones end with exit code 2 and one or two lines that say what is wrong. {failed} These
+trials took {hours:.1f} core-hours; no command took more than {megabytes:,} MB of memory. A campaign that has not
+reached the planned numbers is continued by the same command.
 
 - **kills**: SIGKILL in place of every file operation by turns, or a random signal at a random instant, of `train`,
   `train --seeds`, `search`, `reproduce`, `depth`, `analyze`, `prune`, `report`, `explore`, `predict` and `data get`.
@@ -164,7 +166,13 @@ def write_page(path: Path, parts: dict[str, Any]) -> None:
     for found in parts.values():
         kinds.update({verdict: count for verdict, count in found["verdicts"].items() if verdict not in GOOD})
     reasons = ", ".join(f"{verdict} ({count:,})" for verdict, count in kinds.most_common())
-    write_atomic(path, PAGE.format(table="\n".join(lines), failed=f"Failed: {reasons}." if failed else "None failed."))
+    page = PAGE.format(
+        table="\n".join(lines),
+        failed=f"Failed: {reasons}." if failed else "None failed.",
+        hours=sum(found["core_minutes"] for found in parts.values()) / 60,
+        megabytes=max((found["largest_megabytes"] for found in parts.values()), default=0),
+    )
+    write_atomic(path, page)
 
 
 def read_trials(path: Path, seed: int) -> dict[str, dict[int, dict[str, Any]]]:
@@ -274,9 +282,7 @@ def carry_out(campaign: Campaign, options: argparse.Namespace, trials: dict[str,
     """Carry out trials until there are no more, or the time is over."""
     until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
     options.folder.mkdir(parents=True, exist_ok=True)
-    shown, schedule = time.monotonic(), Schedule(
-        options.only, trials, options.first, options.trials, options.again
-    )
+    shown, schedule = time.monotonic(), Schedule(options.only, trials, options.first, options.trials, options.again)
     with (options.folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         for part, number in schedule:
             if time.monotonic() > until:
@@ -327,6 +333,7 @@ def main() -> int:
     write_result(
         options.out, {"what": "faults, and how commands end and continue", "seed": options.seed, "parts": parts}
     )
+    write_page(options.out.with_suffix(".md"), parts)
     for part, found in parts.items():
         print(f"{part:9} {found['trials']:6} of {found['target']:6}  {found['verdicts']}")
     return int(any(found["failed"] for part, found in parts.items() if part in options.only))
