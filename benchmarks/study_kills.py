@@ -24,6 +24,7 @@ from typing import Any
 
 from _disturbed import (
     HEARTBEAT,
+    MOST_DEATHS,
     Killer,
     Outcome,
     Place,
@@ -132,7 +133,8 @@ def kill_server(command: Command, server: Server, chance: random.Random) -> dict
     while command.is_running() and kills < SERVER_KILLS:
         server.stop()
         kills += 1
-        if kills % 2 and (workers := command.workers()):
+        # Not more often: they might all die over the same training, which the study then gives up, by design.
+        if killed < MOST_DEATHS - 1 and kills % 2 and (workers := command.workers()):
             os.kill(chance.choice(workers), signal.SIGKILL)
             killed += 1
         time.sleep(chance.uniform(0.5, 8.0))
