@@ -27,6 +27,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -265,6 +266,8 @@ def start(faults: FileFaults) -> None:
     from _warm import adopt_orphans, fork_workers
 
     torch.set_num_threads(1)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which cleans up; commands must not inherit it
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     adopt_orphans()
     fork_workers()
     serve_archives()

@@ -7,6 +7,7 @@ from another mirror.
 
 import hashlib
 import http.client
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +49,8 @@ def download(item: Download, folder: Path, retry: RetryPolicy | None = None) -> 
     try:
         with _progress_bar(item.name, item.size) as advance:
             _from_mirrors(part, item, retry or RetryPolicy(), advance)
+        with part.open("rb") as stream:  # after a loss of power, the name must not be there without the content
+            os.fsync(stream.fileno())
         return part.replace(target)
     except OSError as error:  # network errors have been handled before
         raise cannot_write(part, error) from error
