@@ -13,6 +13,8 @@ from typing import Any
 
 from _warm import run_forked, run_started
 
+from verydeep.processes import python_command
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PAYLOADS = (
     "</script><script>window.taken=1</script>",
@@ -114,7 +116,7 @@ def trial(scratch: Path, number: int) -> dict[str, Any]:
     failed = write_pages(folder, payload, depth=number % 8 == 0)
     pages = sorted(folder.rglob("*.html"))
     done = run_started(
-        [sys.executable, __file__, *map(str, pages)], folder=folder
+        python_command(__file__, *map(str, pages)), folder=folder
     )  # this process must not have its threads
     problems = json.loads(done.out) if done.code == 0 else [done.err[-1500:]]
     record: dict[str, Any] = {"payload": payload, "pages": len(pages)}

@@ -39,6 +39,7 @@ from typing import Any
 from _file_faults import VARIABLE, FileFaults
 
 from verydeep.files import write_atomic
+from verydeep.processes import python_command
 
 ROOT = Path(__file__).parents[1]
 SKIPPED = {"skipped: no PostgreSQL", "skipped: no chromium"}
@@ -258,8 +259,9 @@ class Schedule:
 def start(faults: FileFaults) -> None:
     """Become a process that meets faults, with one thread."""
     if os.environ.get(VARIABLE) != str(faults.path):
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | faults.environment | threads)
+        more = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = python_command(*sys.argv)
+        os.execve(command[0], command, os.environ | faults.environment | more)
     import torch
     import torch._dynamo  # the first step of an optimiser needs it
     from _fault_commands import serve_archives
