@@ -28,7 +28,7 @@ from verydeep.analysis import (
     save_findings,
     some_samples,
 )
-from verydeep.data import Dataset, Split
+from verydeep.data import Dataset, Split, spread
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.models import Network, architecture
@@ -215,7 +215,7 @@ def _some_rows(split: Split) -> Tensor:
     """The samples; of those that stay on disk, some, because reading all may take longer than the analysis."""
     if split.prepare is None or len(split) <= _MOST_ROWS:
         return split.x
-    return split.x.index_select(0, torch.linspace(0, len(split) - 1, _MOST_ROWS).long())
+    return split.x.index_select(0, spread(len(split), _MOST_ROWS))
 
 
 def _bytes(values: Tensor) -> memoryview:
