@@ -11,7 +11,8 @@ from torch import nn
 
 from verydeep.data import Split, Task
 from verydeep.objectives import MultiLabel
-from verydeep.training import _bootstrap as bootstrap, evaluate_metrics
+from verydeep.training import evaluate_metrics
+from verydeep.training.evaluation import _bootstrap as bootstrap
 
 RANDOM = np.random.default_rng(0)
 SAMPLES = 80

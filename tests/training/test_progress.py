@@ -10,7 +10,7 @@ import pytest
 
 from verydeep.data import Dataset
 from verydeep.training import ProgressLines, TrainConfig, TrainingProgress, resume, train
-from verydeep.training._progress import NotebookProgress, ProgressBar, choose_progress
+from verydeep.training.progress._progress import NotebookProgress, ProgressBar, choose_progress
 
 Configure = Callable[..., TrainConfig]
 
@@ -40,7 +40,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verydeep.training._progress.is_terminal", lambda: True)
+    monkeypatch.setattr("verydeep.training.progress._progress.is_terminal", lambda: True)
 
 
 def test_a_training_prints_nothing_into_a_file(

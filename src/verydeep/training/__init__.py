@@ -1,8 +1,8 @@
 """Training: runs that can be killed at any instant and resumed with bit-identical results.
 
 `train` takes a `TrainConfig` and returns a `Run`, a folder with the configuration, metrics, weights and checkpoints;
-`resume` continues one. `_trainer` is the training loop, `step/` holds the parts of one step, and `run/` everything on
-disk. `_evaluate` measures a network, `_progress` is what people see during training, and `_interrupt` handles Ctrl-C.
+`resume` continues one. `_trainer` is the training loop, `step/` holds the parts of one step, `run/` everything on disk,
+`evaluation/` measures a network, and `progress/` is what people see during training. `_interrupt` handles Ctrl-C.
 """
 
 from typing import TYPE_CHECKING
@@ -31,26 +31,32 @@ if TYPE_CHECKING:
         is_paper_dataset as is_paper_dataset,
         suggest_threads as suggest_threads,
     )
-    from verydeep.training._evaluate import Confusion, confusion, evaluate
-    from verydeep.training._evaluation import (
+    from verydeep.training._extend import check_new_total as check_new_total
+    from verydeep.training._fit import Interrupted
+    from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
+    from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
+    from verydeep.training._objective import make_objective as make_objective, run_objective as run_objective
+    from verydeep.training._torchrun import world_size as world_size
+    from verydeep.training._train import make_model as make_model, resume, train
+    from verydeep.training._train_in_memory import (
+        TrainedNetwork as TrainedNetwork,
+        train_in_memory as train_in_memory,
+    )
+    from verydeep.training.evaluation._estimates import (
         Calibration,
         Estimate,
         Evaluation,
         estimate_text as estimate_text,
         evaluate_metrics,
     )
-    from verydeep.training._extend import check_new_total as check_new_total
-    from verydeep.training._fit import Interrupted
-    from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
-    from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
-    from verydeep.training._notebook import (
+    from verydeep.training.evaluation._evaluate import Confusion, confusion, evaluate
+    from verydeep.training.evaluation._predict import Predictions as Predictions, Predictor as Predictor
+    from verydeep.training.progress._notebook import (
         NotebookText as NotebookText,
         in_notebook as in_notebook,
         render_text as render_text,
     )
-    from verydeep.training._objective import make_objective as make_objective, run_objective as run_objective
-    from verydeep.training._predict import Predictions as Predictions, Predictor as Predictor
-    from verydeep.training._progress import (
+    from verydeep.training.progress._progress import (
         ProgressBar as ProgressBar,
         ProgressLines as ProgressLines,
         TrainingProgress,
@@ -59,13 +65,7 @@ if TYPE_CHECKING:
         is_terminal as is_terminal,
         make_progress as make_progress,
     )
-    from verydeep.training._tensorboard import TensorBoard
-    from verydeep.training._torchrun import world_size as world_size
-    from verydeep.training._train import make_model as make_model, resume, train
-    from verydeep.training._train_in_memory import (
-        TrainedNetwork as TrainedNetwork,
-        train_in_memory as train_in_memory,
-    )
+    from verydeep.training.progress._tensorboard import TensorBoard
     from verydeep.training.run._checkpoint import Position as Position
     from verydeep.training.run._compare import ComparedRun, RunComparison, compare_runs
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config

@@ -16,10 +16,10 @@ from verydeep.training._extend import describe_stretch
 from verydeep.training._initial_weights import InitialWeights
 from verydeep.training._interrupt import interruptible
 from verydeep.training._objective import OwnMetrics
-from verydeep.training._progress import TrainingProgress
-from verydeep.training._summary_lines import summary_lines
 from verydeep.training._threads import ChosenThreads
 from verydeep.training._trainer import Trainer
+from verydeep.training.progress._progress import TrainingProgress
+from verydeep.training.progress._summary_lines import summary_lines
 from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
 from verydeep.training.run._environment import changed_environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch

@@ -24,8 +24,8 @@ from verydeep.training._extend import check_new_total
 from verydeep.training._fit import NewTotal, Start, fit_run
 from verydeep.training._initial_weights import load_initial_weights
 from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_compute
-from verydeep.training._progress import TrainingProgress, choose_progress
 from verydeep.training._threads import ChosenThreads, choose_threads, stored_threads
+from verydeep.training.progress._progress import TrainingProgress, choose_progress
 from verydeep.training.run._checkpoint import has_checkpoint
 from verydeep.training.run._derived_run import parent_metadata
 from verydeep.training.run._run import Run, numbered_folder, reserve_number

@@ -10,9 +10,9 @@ from verydeep.training._config import TrainConfig
 from verydeep.training._defaults import choose_settings
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._objective import OwnMetrics
-from verydeep.training._progress import TrainingProgress
 from verydeep.training._train import make_model, private_settings
 from verydeep.training._trainer import Trainer
+from verydeep.training.progress._progress import TrainingProgress
 from verydeep.training.run._memory_run import MemoryRun, TrainingState
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._state import Status

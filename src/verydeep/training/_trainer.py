@@ -14,10 +14,10 @@ from verydeep.errors import UserError
 from verydeep.models import Network
 from verydeep.objectives import Totals
 from verydeep.training._config import TrainConfig
-from verydeep.training._evaluate import evaluate, gather_rows
 from verydeep.training._interrupt import Interrupt
 from verydeep.training._objective import OwnMetrics, make_objective, metrics_to_compute, select_by
-from verydeep.training._progress import TrainingProgress
+from verydeep.training.evaluation._evaluate import evaluate, gather_rows
+from verydeep.training.progress._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run

@@ -301,7 +301,7 @@ class Run:
             >>> run.predict(rows).shape, run.predict_proba(rows).shape
             ((2,), (2, 2))
         """
-        from verydeep.training._predict import predict
+        from verydeep.training.evaluation._predict import predict
 
         return predict(self, rows)
 
@@ -311,7 +311,7 @@ class Run:
         Args:
             rows: New samples, as for `predict`.
         """
-        from verydeep.training._predict import predict_proba
+        from verydeep.training.evaluation._predict import predict_proba
 
         return predict_proba(self, rows)
 

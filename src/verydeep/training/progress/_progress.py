@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verydeep.training._notebook import NotebookText, in_notebook
+from verydeep.training.progress._notebook import NotebookText, in_notebook
 from verydeep.words import METRIC_NAMES, metric_value, named_score
 
 if TYPE_CHECKING:

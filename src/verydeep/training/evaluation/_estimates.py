@@ -19,8 +19,8 @@ from verydeep.data import Split, Task
 from verydeep.errors import UserError
 from verydeep.notebook import html_card
 from verydeep.objectives import Objective, find_metric, objective_for
-from verydeep.training import _bootstrap as bootstrap
-from verydeep.training._evaluate import Confusion, _batches
+from verydeep.training.evaluation import _bootstrap as bootstrap
+from verydeep.training.evaluation._evaluate import Confusion, _batches
 from verydeep.training.run._display import draw
 from verydeep.words import METRIC_NAMES, metric_value, plural
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from torch import Tensor
 
 from verydeep.errors import UserError, install_command
-from verydeep.training._progress import TrainingProgress
+from verydeep.training.progress._progress import TrainingProgress
 from verydeep.training.run._checkpoint import Position
 from verydeep.training.run._metrics import EpochMetrics
 from verydeep.training.run._run import Run
