@@ -273,16 +273,17 @@ class Disturbed:
         return self._after(name, done, record | {"operation": self._where(), "ended": ending(done)})
 
     def tear(self, name: str, draw: random.Random) -> dict[str, Any]:
-        """Kill a command at a random instant, and damage one of the files that are there then."""
+        """Kill a command at a random file operation, and damage one of the files that are there then."""
         calm = self.undisturbed(name)
         self.fresh(name)
+        at = draw.randint(1, calm.operations)
+        self.faults.plan(self.folder, "kill", at)
+        done = self.run(name)
         self.faults.plan(None)
-        instant = draw.uniform(0, calm.seconds)
-        done = self.run(name, stop=(instant, signal.SIGKILL))
         before = {path.relative_to(self._base(name)) for path in self._base(name).rglob("*")}
         files = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
         files = [path for path in files if path.relative_to(self.folder) not in before and path.stat().st_size]
-        record: dict[str, Any] = {"seconds": round(instant, 3), "ended": ending(done)}
+        record: dict[str, Any] = {"at": at, "of": calm.operations, "ended": ending(done)}
         if not files:
             return self.continued(name, record)
         path = draw.choice(files)

@@ -377,3 +377,10 @@ def test_a_damaged_storage_is_reported_in_a_line(tmp_path: Path, attributes: dic
     study.optuna.add_trial(create_trial(state=state, value=value, user_attrs=attributes, intermediate_values=epochs))
     with pytest.raises(UserError, match="an attempt in the storage is damaged"):
         study.records()
+
+
+def test_a_journal_whose_last_line_is_damaged_is_not_continued(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "journal.log").write_bytes(b'{"op_code":0,"study\x01name":"study"}\n')
+    with pytest.raises(UserError, match=r"journal\.log is damaged or is not a study's journal"):
+        start_study(tmp_path / "study", [Group("", CONFIG, seeds=(0,))])

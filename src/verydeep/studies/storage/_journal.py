@@ -33,10 +33,7 @@ class JournalStore:
         except OSError as error:
             raise cannot_write(folder / "journal.log", error) from error
         except Exception as error:  # Optuna asserts much about its lines, and an enumeration or a date may be anything
-            raise UserError(
-                f"{folder / 'journal.log'} is damaged or is not a study's journal ({shorten(error)}); restore it, or "
-                "choose another folder"
-            ) from error
+            raise _damaged(folder, error) from error
 
     def with_retry(self, call: Callable[[], Result]) -> Result:
         """Call without retries: they do not help with a file."""
@@ -59,7 +56,7 @@ class JournalStore:
 
 
 class _JournalFile(JournalFileBackend):
-    """Optuna's journal; errors of the disk become one-line messages."""
+    """Optuna's journal; errors of the disk and damaged lines become one-line messages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,6 +78,15 @@ class _JournalFile(JournalFileBackend):
             raise UserError(f"{self.folder}: its journal.log is gone; was the folder moved or removed?") from error
         except OSError as error:
             raise cannot_write(self.folder / "journal.log", error) from error
+        except ValueError as error:  # a whole line that is not JSON, which Optuna notices when another one follows
+            raise _damaged(self.folder, error) from error
+
+
+def _damaged(folder: Path, error: Exception) -> UserError:
+    return UserError(
+        f"{folder / 'journal.log'} is damaged or is not a study's journal ({shorten(error)}); restore it, or choose "
+        "another folder"
+    )
 
 
 class _KernelLock(BaseJournalFileLock):
