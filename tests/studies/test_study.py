@@ -12,6 +12,7 @@ from optuna.trial import TrialState, create_trial
 
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
+from verydeep.lock import exclusive_lock
 from verydeep.search import open_search, read_search, start_search
 from verydeep.studies import (
     Budget,
@@ -384,3 +385,18 @@ def test_a_journal_whose_last_line_is_damaged_is_not_continued(tmp_path: Path) -
     (tmp_path / "study" / "journal.log").write_bytes(b'{"op_code":0,"study\x01name":"study"}\n')
     with pytest.raises(UserError, match=r"journal\.log is damaged or is not a study's journal"):
         start_study(tmp_path / "study", [Group("", CONFIG, seeds=(0,))])
+
+
+def test_the_lock_of_a_journal_that_cannot_be_read_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = start_study(tmp_path / "study", [Group("", CONFIG, seeds=(0, 1))])
+
+    def fail(journal: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("verydeep.studies.storage._journal._drop_incomplete_line", fail)
+        with pytest.raises(UserError, match=r"journal\.log: cannot be written \(Input/output error\)"):
+            claim_training(study, "worker")
+    with exclusive_lock(study.folder / "journal.lock", "the journal is still locked", wait=False):
+        pass
+    assert claim_training(study, "worker") is not None

@@ -96,8 +96,10 @@ class _KernelLock(BaseJournalFileLock):
         self.folder, self.held = folder, ExitStack()
 
     def acquire(self) -> bool:
-        self.held.enter_context(exclusive_lock(self.folder / "journal.lock", ""))
-        _drop_incomplete_line(self.folder / "journal.log")
+        with ExitStack() as held:  # released if the journal cannot be read: Optuna releases only what it has acquired
+            held.enter_context(exclusive_lock(self.folder / "journal.lock", ""))
+            _drop_incomplete_line(self.folder / "journal.log")
+            self.held = held.pop_all()
         return True
 
     def release(self) -> None:
