@@ -73,15 +73,17 @@ def not_finite():
 
 
 KERNELS = """
-class Mapping(dict):
+class Anything(dict):
     def __init__(self, *_, **__):
         pass
+    def __call__(self, decorated):
+        return decorated
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     if name == "get_kernel":
         return lambda *_, **__: open("fetched", "w").close()
-    return Mapping
+    return Anything
 """
 
 
