@@ -1,8 +1,10 @@
 """Files that are damaged, are no files or come from elsewhere: one or two lines, exit code 2, and nothing hangs."""
 
+import io
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -18,6 +20,13 @@ from verydeep.search import Options, Range, SearchConfig, start_search
 from verydeep.training import ModelConfig, Run, TrainConfig, list_runs, train
 
 ONE = ("--threads", "1")
+
+
+class Terminal(io.StringIO):
+    """A terminal that can be read."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +100,8 @@ def device(file: Path) -> None:
         ("run/config.json", entry("size", 3), "explore run --no-open", "'size'"),
         ("run/config.json", device, "eval run", "not a regular file"),
         ("run/data.json", entry("classes", 3), "eval run", "data.json"),
+        ("run/data.json", entry("task.names", ["a", "b"]), "eval run", "names 2 outputs of a network with 10"),
+        ("run/data.json", entry("task.names", []), "eval run", "names 0 outputs of a network with 10"),
         ("run/model.safetensors", pipe, "eval run", "not a regular file"),
         ("run/analysis/lesions.npz", pipe, "report run", "not a result of an analysis, or is damaged"),
         ("search/study.json", entry("storage", 3), "search show search", "expected text as 'storage', got '3'"),
@@ -185,3 +196,38 @@ def test_a_prune_that_was_killed_is_repeated(when: str, place: Path, monkeypatch
     pruned = Run.load("run-pruned")
     assert len(pruned.metrics) == 1
     assert main(["eval", "run-pruned", *ONE]) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("export own --onnx own/config.json", "must end in .onnx"),
+        ("export own --onnx table.csv", "must end in .onnx"),
+        ("analyze own --only gates --out run", "the folder of a run"),
+        ("predict own table.csv -o own/metrics.jsonl", "holds the metrics of the run"),
+    ],
+)
+def test_results_do_not_replace_the_files_of_a_run(
+    command: str, words: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert main([*command.split(), *ONE]) == 2
+    assert words in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
+def test_a_terminal_does_not_obey_names(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "own").rename(place / "\x1b]0;title")
+    entry("training.data.source", "\x1b[31mred")(place / "run" / "config.json")
+    (place / "\x1b[8mempty").mkdir()
+    assert main(["eval", "run", *ONE]) == 2
+    assert "\\x1b[31mred" in capsys.readouterr().err
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert main(["runs", "."]) == main(["runs", "\x1b[8mempty"]) == 0  # by rich, and by print
+    assert "\\x1b]" in terminal.getvalue()
+    assert "\\x1b[8mempty" in terminal.getvalue()
+    assert not any(control in terminal.getvalue() for control in ("\x1b]", "\x07", "\x1b[8m"))
+    assert sys.stdout is terminal

@@ -1,7 +1,9 @@
 """`verydeep analyze` for networks that are not runs, and for runs without highway layers."""
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 
 from verydeep.cli import main
 from verydeep.data import DataConfig
+from verydeep.processes import python_command
 from verydeep.training import ModelConfig, TrainConfig, train
 
 TEXT = "the cat sat on the mat and the dog sat on the log . " * 60
@@ -66,6 +69,21 @@ def cannot_run():
     return CannotRun()
 def not_finite():
     return NotFinite(torch.nn.Flatten(), HighwayStack(64, 2), torch.nn.Linear(64, 10))
+"""
+
+
+KERNELS = """
+class Anything(dict):
+    def __init__(self, *_, **__):
+        pass
+    def __call__(self, decorated):
+        return decorated
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name == "get_kernel":
+        return lambda *_, **__: open("fetched", "w").close()
+    return Anything
 """
 
 
@@ -207,6 +225,26 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
     assert run(capsys, "report", "residual")[0] == 0
 
 
+def configured(path: Path, **settings: object) -> None:
+    """A checkpoint with other settings in its config.json."""
+    file = checkpoint(path) / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+@pytest.mark.slow
+def test_no_code_that_a_checkpoint_names_is_fetched(folder: Path) -> None:
+    configured(folder / "hub", _attn_implementation="someone/attention")
+    (folder / "packages" / "kernels-0.18.2.dist-info").mkdir(parents=True)
+    (folder / "packages" / "kernels-0.18.2.dist-info" / "METADATA").write_text("Name: kernels\nVersion: 0.18.2\n")
+    (folder / "packages" / "kernels.py").write_text(KERNELS)
+    command = python_command("-m", "verydeep", "analyze", "--hf", "hub", "--text", "text.txt")
+    environment = {**os.environ, "PYTHONPATH": str(folder / "packages")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert not (folder / "fetched").exists()
+    assert done.returncode == 2
+    assert "config.json names code to download, 'someone/attention'" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -227,6 +265,8 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
         (("--model", "raises.py:not_finite", "--data", "digits"), "loss of this network on these samples is nan"),
         (("--hf", "untokenised", "--text", "text.txt"), "there is no tokeniser in it"),
         (("--hf", "damaged", "--text", "text.txt"), "cannot be loaded as a language model"),
+        (("--hf", "typed", "--text", "text.txt"), "cannot be loaded as a language model: Validation error"),
+        (("--hf", "deep", "--text", "text.txt"), "at most 100,000 hidden layers, got '1000000000'"),
         (("--model", "own.py:with_batches", "--data", "digits"), "leave out --data"),
     ],
 )
@@ -237,6 +277,8 @@ def test_mistakes_get_one_line(
     (folder / "raises.py").write_text(RAISES)
     checkpoint(folder / "damaged")
     (folder / "damaged" / "model.safetensors").write_bytes(b"no header")
+    configured(folder / "typed", vocab_size="x")
+    configured(folder / "deep", n_layer=10**9)
     checkpoint(folder / "untokenised")
     for file in (folder / "untokenised").glob("tokenizer*"):
         file.unlink()

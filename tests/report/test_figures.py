@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
@@ -33,6 +34,13 @@ EVERY: list[tuple[str, Callable[[], Any]]] = [
 
 def drawn(axes: Axes) -> np.ndarray[Any, Any]:
     return np.ma.filled(axes.images[0].get_array().astype(float), np.nan)  # type: ignore[union-attr]
+
+
+def test_a_matplotlibrc_does_not_choose_how_text_is_drawn(tmp_path: Path) -> None:
+    with rc_context({"text.usetex": True, "text.latex.preamble": r"\input{secret}", "font.size": 500}):
+        report.plot_gates(made_up.gates(), tmp_path / "with.png")
+    report.plot_gates(made_up.gates(), tmp_path / "without.png")
+    assert (tmp_path / "with.png").read_bytes() == (tmp_path / "without.png").read_bytes()
 
 
 def points(line: Line2D) -> np.ndarray[Any, Any]:

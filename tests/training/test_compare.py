@@ -172,8 +172,8 @@ def test_the_command_removes_runs_of_the_listed_folder_only(
     assert pair[1].path.exists()
     assert main(["runs", str(folder), "--remove", "--yes"]) == 2
     assert "name the runs to remove" in capsys.readouterr().err
-    assert main(["runs", str(folder), "--remove", "a", "--yes"]) == 0
-    assert capsys.readouterr().out == f"removed {folder / 'a'}\n"
+    assert main(["runs", str(folder), "--remove", "a/../a", "--yes"]) == 0
+    assert capsys.readouterr().out == f"removed {folder / 'a/../a'}\n"
     assert list(folder.iterdir()) == []
 
 

@@ -8,16 +8,25 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from verydeep.words import without_controls
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import ConsoleOptions, RenderableType
 
 _PAGE_WIDTH = 160  # characters: fits the widest table, that of verydeep bench
 
 
 class _Console(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else without_controls(text), style, control)
+
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # verydeep.cli.main handles it; rich would exit with an error
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-
 from verydeep.cli._run_options import data_label, printable, subsample
 from verydeep.cli._status import status
-from verydeep.errors import UserError, install_command
+from verydeep.errors import UserError, install_command, shorten
 from verydeep.files import require_regular
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 _BATCH = 8  # sequences
 _LONGEST = 256  # tokens of a sequence, by default
+_MOST_LAYERS = 100_000
 _ABOUT_PICKLES = "only .safetensors files are loaded, because other files may run code"
 
 _TOKENISERS = ("tokenizer*", "vocab*", "*.model", "merges.txt")  # files of which a tokeniser has at least one
-_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -194,6 +193,9 @@ def _first_line(error: Exception) -> str:
 
 def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
     """The configuration, tokeniser, model and objective of a checkpoint."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    # A configuration may name code on a server, which this package would download and run.
+    sys.modules["kernels"] = None  # type: ignore[assignment]  # Python then finds no such package
     try:
         import transformers
     except ImportError as error:
@@ -203,18 +205,30 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **local)
+        _check_config(folder, config)
         masked = any("MaskedLM" in name for name in config.architectures or ())
         kind: Any = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
         model = kind.from_pretrained(folder, use_safetensors=True, weights_only=True, **local)
-    except _UNREADABLE as error:
+    except UserError:
+        raise
+    except Exception as error:  # transformers raises all kinds
         raise UserError(f"--hf {folder} cannot be loaded as a language model: {_first_line(error)}") from error
     try:
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **local)
-    except _UNREADABLE as error:
+    except Exception as error:
         raise UserError(f"--hf {folder}: its tokeniser cannot be loaded: {_first_line(error)}") from error
     if masked and tokenizer.mask_token_id is None:
         raise UserError(f"--hf {folder}: the tokeniser of this masked language model has no mask token")
     return config, tokenizer, model, MaskedLanguageModel(tokenizer.mask_token_id) if masked else CausalLanguageModel()
+
+
+def _check_config(folder: Path, config: Any) -> None:  # noqa: ANN401
+    layers = getattr(config, "num_hidden_layers", None) or 0
+    if layers > _MOST_LAYERS:
+        raise UserError(f"--hf {folder}: a network has at most {_MOST_LAYERS:,} hidden layers, got {shorten(layers)}")
+    code = getattr(config, "_attn_implementation", None)
+    if code is not None and "/" in str(code):
+        raise UserError(f"--hf {folder}: config.json names code to download, {shorten(code)}; remove that entry")
 
 
 def _sequences(tokenizer: Any, content: str, length: int) -> Tensor:  # noqa: ANN401

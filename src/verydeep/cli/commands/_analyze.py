@@ -126,6 +126,9 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     from verydeep.files import cannot_write, write_atomic
     from verydeep.report import held_out_split
 
+    folder = options.out or run.path / "analysis"
+    if (folder / "config.json").exists():  # a run, whose summary.json would be overwritten
+        raise UserError(f"--out {folder}: the folder of a run; choose another folder")
     model = load_model(run)
     if beside is not None:
         load_model(beside)
@@ -136,7 +139,6 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
         raise UserError(f"--sample {options.sample}: the samples used are numbered 0 to {len(data) - 1}")
     parts, refused = _possible_parts(options, model, parts), closable_blocks(model).refused
     print_refused(refused)
-    folder = options.out or run.path / "analysis"
     where = data_label(options.data, split)
 
     def depth() -> DepthUsage:

@@ -44,6 +44,8 @@ def main(arguments: list[str]) -> None:
     options = read_options(ExportOptions, "export", arguments)
     from verydeep.cli._run_options import computing, open_run
 
+    if options.onnx.suffix.lower() != ".onnx":
+        raise UserError(f"--onnx {options.onnx}: the name of the file must end in .onnx")
     run = open_run(options.run)
     with computing(options.threads):
         _export_network(options, run) if options.logits else _export_predictor(options, run)

@@ -67,6 +67,8 @@ def main(arguments: list[str]) -> None:
         if any(_is_same(options.out, new) for new in options.new):
             raise UserError(f"-o {options.out} is the file with the new rows; choose another name")
     run = open_run(options.run)
+    if options.out is not None and _is_same(options.out, str(run.path / "metrics.jsonl")):
+        raise UserError(f"-o {options.out} holds the metrics of the run; choose another name")
     with computing(options.threads):
         _predict(options, run)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from matplotlib import rc_context
+from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -130,6 +130,9 @@ def _suffix(path: Path) -> str:
 
 @contextmanager
 def _settings(settings: Any) -> Iterator[None]:  # noqa: ANN401 - matplotlib lists every key
-    with rc_context(settings), warnings.catch_warnings():
+    fonts = {name: rcParams[name] for name in ("font.family", "font.sans-serif")}
+    with rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names in scripts that the font lacks show as boxes
-        yield
+        rcdefaults()  # not those of a matplotlibrc in the working directory, which could start LaTeX
+        with rc_context(fonts | settings):
+            yield

@@ -62,7 +62,7 @@ def remove_run(path: Run | str | os.PathLike[str]) -> None:
         for lock in locks:
             busy = f"{path} is being trained by another process; stop it first"
             stack.enter_context(exclusive_lock(lock, busy, wait=False))
-        doomed = path.with_name(f".{path.resolve().name}.{uuid4().hex}.removed")
+        doomed = path.parent.resolve() / f".{path.resolve().name}.{uuid4().hex}.removed"  # "a/../a" ends with a
         try:
             path.rename(doomed)
         except OSError as error:

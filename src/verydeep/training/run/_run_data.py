@@ -47,7 +47,11 @@ class RunData:
     def load(cls, run: Run) -> "RunData":
         """Read data.json of a run."""
         path = run.path / "data.json"
-        return from_dict(cls, read_json(path, "the data of the run is unknown"), str(path))
+        data = from_dict(cls, read_json(path, "the data of the run is unknown"), str(path))
+        outputs = (run.metadata.get("config") or {}).get("classes")
+        if data.task and "model" not in run.user_supplied and outputs not in (None, named := data.task.outputs):
+            raise UserError(f"{path} is damaged: it names {named} outputs of a network with {outputs}; restore it")
+        return data
 
 
 def write_data_json(run: Run, dataset: Dataset) -> None:
