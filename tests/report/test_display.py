@@ -71,6 +71,15 @@ def test_large_results_and_single_layers_have_short_lines_too() -> None:
     assert repr(Findings()) == "<Findings: none yet>"
 
 
+def test_a_single_layer_can_cost_more_than_every_pair() -> None:
+    pairs = made_up.pairs()
+    loss = pairs.loss.copy()
+    loss[2, 2] = 9.0  # on the diagonal, one layer is closed
+    single = replace(pairs, loss=loss)
+    assert "with layer 2 closed, the highest loss" in repr(single)
+    assert "with layer 2 closed" in single._repr_html_()
+
+
 @pytest.mark.parametrize("name", RESULTS)
 def test_notebooks_show_a_table_and_a_picture(name: str) -> None:
     page = RESULTS[name][0]._repr_html_()

@@ -157,6 +157,20 @@ def test_a_drawing_is_answered(opened: Explored) -> None:
     assert opened.pixels(".preview canvas") != drawn
 
 
+def test_a_line_can_be_undone_while_the_pen_of_the_keyboard_is_down(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#tab-draw").click()
+    pad = page.locator(".pad canvas")
+    pad.focus()
+    page.keyboard.press("Space")
+    page.locator("#panel-draw [data-do=undo]").press("Enter")
+    pad.focus()
+    empty = opened.pixels(".pad canvas")
+    page.keyboard.press("ArrowRight")  # only moves the pen
+    assert opened.pixels(".pad canvas") != empty
+    expect(page.locator(".pad .hint")).to_be_visible()
+
+
 def test_an_image_is_uploaded(opened: Explored, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -214,7 +228,8 @@ def test_a_row_is_edited(browser: Browser, table: Table) -> None:
     page.get_by_label("sold").fill("2021-02-03")
     page.get_by_label("new", exact=True).select_option(label="false")
     page.get_by_label("share", exact=True).fill("3.5")
-    expect(page.locator(".preview figcaption")).to_contain_text("sample 1, edited")
+    expect(page.locator(".preview figcaption")).to_have_text("sample 1, edited")  # the true class is not known
+    expect(page.locator(".sentence")).to_have_text(re.compile(r"\(\d+%\)\.$"))
     row = {COLUMNS[0]: "9.5", COLUMNS[1]: "red", "sold": "2021-02-03", "new": "False", "share": "3.5%"}
     page.wait_for_timeout(300)
     assert opened.values() == pytest.approx(run.predict_proba([row])[0], abs=6e-4)

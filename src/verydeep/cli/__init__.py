@@ -19,7 +19,7 @@ from verydeep.redact import redact_text
 from verydeep.words import without_controls
 
 COMMANDS = {
-    "analyze": "look inside a run's network: gates, routing, lesions, depth usage",
+    "analyze": "see which layers of a network matter: of a run, or of your own model",
     "attend": "learn which feature maps a network attends to (dasNet)",
     "bench": "compare the speed with PyTorch, torch.compile and JAX",
     "compare": "compare runs: settings, accuracy, time and curves",
@@ -28,7 +28,7 @@ COMMANDS = {
     "demo": "find out how deep a network must be for MNIST, in three minutes",
     "depth": "find out how deep a network must be for your data",
     "eval": "evaluate a run's network, class by class",
-    "explore": "write a page where one plays with a run's network",
+    "explore": "write a page to play with a run's network",
     "export": "export a run to ONNX, for programs without PyTorch",
     "models": "list the networks that can be created by name",
     "predict": "predict for new rows or images with a run's network",

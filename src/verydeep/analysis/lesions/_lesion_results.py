@@ -174,23 +174,23 @@ class PairLesion(Displayed):
         """What 1 minus the error is called: `accuracy`, or `r2` of a regression."""
         return self.baseline.measure
 
-    def _worst(self) -> tuple[int, int]:
+    def _worst(self) -> tuple[str, float]:
+        """Which layers are closed when the loss is highest, in words, and the error without them."""
         first, second = sorted(np.unravel_index(int(self.loss.argmax()), self.loss.shape))
-        return int(first), int(second)
+        closed = f"layer {first} closed" if first == second else f"layers {first} and {second} closed"
+        return closed, float(self.error[first, second])
 
     def _summary(self) -> str:
-        first, second = self._worst()
+        closed, error = self._worst()
         return (
             f"{plural(len(self.layers), 'layer')}, {samples_of(self.samples, self.split)}; "
             f"{named_error(self.measure, self.baseline.error)}, and "
-            f"{score(self.measure, self.error[first, second])} with layers {first} and {second} closed, "
-            f"the highest loss ({FROM_0})"
+            f"{score(self.measure, error)} with {closed}, the highest loss ({FROM_0})"
         )
 
     def _rows(self) -> list[tuple[str, str]]:
-        first, second = self._worst()
-        name = f"{error_name(self.measure)} with layers {first} and {second} closed"
-        worst = (name, score(self.measure, self.error[first, second]))
+        closed, error = self._worst()
+        worst = (f"{error_name(self.measure)} with {closed}", score(self.measure, error))
         return [*_measured(self), worst, NUMBERING]
 
 

@@ -15,7 +15,7 @@ class Draw {
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     for (const name of ["focus", "blur"]) this.canvas.addEventListener(name, () => this.paint());
     element.querySelector("[data-do=clear]").addEventListener("click", () => this.clear());
-    element.querySelector("[data-do=undo]").addEventListener("click", () => { this.strokes.pop(); this.changed(); });
+    element.querySelector("[data-do=undo]").addEventListener("click", () => this.undo());
     for (const query of [dark, paper]) query.addEventListener("change", () => this.paint());
     this.paint();
   }
@@ -64,6 +64,12 @@ class Draw {
     this.cursor.isDown = false;
     this.paint();
     this.element.querySelector(".hint").hidden = false;
+  }
+
+  undo() {
+    this.strokes.pop();
+    this.cursor.isDown = false; // its line may be the one that is gone
+    this.changed();
   }
 
   changed() {

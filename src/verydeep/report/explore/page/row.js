@@ -55,16 +55,16 @@ class RowForm {
     const chosen = state.inputs[slot];
     if (slot !== state.slot || !chosen || this.isTyping) return;
     this.cells = [...(chosen.input.raw ?? preparation.raw(chosen.input.sample))];
-    this.target = chosen.target;
     this.from = chosen.name;
     this.fields.forEach((field, at) => field.set(this.cells[at] ?? (this.cells[at] === undefined ? "" : null)));
   }
 
+  // The true answer for an edited row is not known, so none is shown.
   changed(at) {
     this.cells[at] = this.fields[at].get();
-    const raw = [...this.cells], { target } = this, name = `${this.from.replace(/, edited$/, "")}, edited`;
+    const raw = [...this.cells], name = `${this.from.replace(/, edited$/, "")}, edited`;
     this.isTyping = true; // the fields stay as they are typed
-    const shown = state.show({ raw }, { moves: false, name, target });
+    const shown = state.show({ raw }, { moves: false, name });
     this.isTyping = false;
     return shown;
   }
