@@ -40,6 +40,14 @@ def test_the_summary_calls_depth_0_a_linear_model(tmp_path: Path, capsys: pytest
     assert "1 hidden layer, 8 units each, 610 parameters" in capsys.readouterr().out
 
 
+def test_the_summary_promises_no_early_end_after_more_epochs_than_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for patience, is_promised in (("1", True), ("2", False)):
+        start(tmp_path / patience, 0, "--validation", "0.2", "--patience", patience)
+        assert ("stops early after" in capsys.readouterr().out) == is_promised
+
+
 @pytest.mark.slow
 @every
 def test_a_shallow_run_is_evaluated_listed_reported_and_not_pruned(

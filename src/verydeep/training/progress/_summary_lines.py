@@ -103,7 +103,7 @@ def _updates(config: TrainConfig, batches: int) -> str:
     total = f"{config.epochs * batches:,} updates"
     text = f"{total}: {plural(config.epochs, 'epoch')} of {plural(batches, 'batch').replace('batchs', 'batches')} "
     text += f"of {config.batch_size:,}; {config.optim.name}, learning rate {config.optim.lr:g}"
-    if config.patience:
+    if config.patience and config.patience < config.epochs:
         metric = config.metric or "accuracy"
         name = MEASURES.get(metric, metric.replace("_", " "))
         text += f"; stops early after {plural(config.patience, 'epoch')} without a better validation {name}"
