@@ -19,7 +19,7 @@ from verydeep.redact import redact_text
 from verydeep.words import without_controls
 
 COMMANDS = {
-    "analyze": "see which layers of a network matter: of a run, or of your own model",
+    "analyze": "see which layers matter: of a run, or of a network of yours",
     "attend": "learn which feature maps a network attends to (dasNet)",
     "bench": "compare the speed with PyTorch, torch.compile and JAX",
     "compare": "compare runs: settings, accuracy, time and curves",
