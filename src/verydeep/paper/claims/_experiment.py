@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Literal
@@ -17,6 +18,7 @@ Labels = Mapping[str, Label]
 
 BLIND_GUESS = math.log(10)  # the cross-entropy of a guess among ten classes, which MNIST and the digits have
 TRAINS = BLIND_GUESS / 2  # a network with a training loss below this has started to learn
+_QUICK_EPOCHS = 5  # of the digits, which are 75 updates
 _SETTINGS = {
     "network": "model.name",
     "depth": "model.depth",
@@ -150,12 +152,12 @@ class ClaimExperiment:
 
 
 def claim_training(
-    experiment: str, quick: bool, labels: Labels, seeds: Sequence[int] = (0,), **changes: Label | tuple[str, ...] | None
+    file: str, quick: bool, labels: Labels, seeds: Sequence[int] = (0,), **changes: Label | tuple[str, ...] | None
 ) -> ClaimTraining:
-    """A training with the settings of `configs/claims/EXPERIMENT.toml` and those that its labels name.
+    """A training with the settings of a file in `configs/claims` and those that its labels name.
 
     Args:
-        experiment: The name of the experiment.
+        file: The name of the file.
         quick: Train on the digits instead.
         labels: What distinguishes it; labels such as `depth` are settings, too.
         seeds: The seeds.
@@ -164,9 +166,14 @@ def claim_training(
     settings: dict[str, object] = {_SETTINGS[name]: value for name, value in labels.items() if name in _SETTINGS}
     settings |= {name.replace("__", "."): value for name, value in changes.items()}
     if quick:
-        settings["data.source"] = "digits"
-    config = read_config(config_folder() / "claims" / f"{experiment}.toml")
+        settings |= {"data.source": "digits", "epochs": _QUICK_EPOCHS}
+    config = _read(file)
     return ClaimTraining(labels, complete_config(with_settings(config, settings)), tuple(seeds))
+
+
+@cache
+def _read(file: str) -> TrainConfig:
+    return read_config(config_folder() / "claims" / f"{file}.toml")
 
 
 def by_label(curves: Sequence[ClaimCurve], *names: str) -> dict[tuple[Label, ...], list[ClaimCurve]]:

@@ -32,12 +32,17 @@ def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     depth = _QUICK_DEPTH if quick else _DEPTH
     return [
         claim_training(
-            _NAME, quick, {"form": form, "learning rate": rate}, (0,) if quick else (0, 1, 2), model__name=network,
-            model__depth=_STEP_DEPTH if network == "recurrent-highway" else depth, model__carry=carry,
+            "one-epoch",
+            quick,
+            {"form": form, "learning rate": rate},
+            (0,) if quick else (0, 1, 2),
+            model__name=network,
+            model__depth=_STEP_DEPTH if network == "recurrent-highway" else depth,
+            model__carry=carry,
         )
         for form, (network, carry) in _FORMS.items()
         for rate in (_RATES[-1:] if quick else _RATES)
-    ]  # fmt: skip
+    ]
 
 
 def forms_verdict(losses: Mapping[str, Sequence[float]]) -> Verdict:

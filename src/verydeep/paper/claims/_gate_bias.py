@@ -27,7 +27,7 @@ Losses = Mapping[float, float]
 
 def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     return [
-        claim_training(_NAME, quick, {"network": "highway-mlp", "depth": depth, "gate bias": bias})
+        claim_training("one-epoch", quick, {"network": "highway-mlp", "depth": depth, "gate bias": bias})
         for depth in (_QUICK_DEPTHS if quick else _DEPTHS)
         for bias in (_QUICK_BIASES if quick else _BIASES)
     ]
@@ -73,7 +73,7 @@ def _in_words(loss: float) -> str:
 def _draw(measured: Measured, path: Path) -> None:
     losses = _losses(measured)
     by_bias = {f"{depth} layers": list(each.items()) for depth, each in losses.items()}
-    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="loss after one epoch", line=TRAINS)
+    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS)
 
 
 GATE_BIAS = ClaimExperiment(

@@ -20,7 +20,7 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
 
 
 def _draw(measured: Measured, path: Path) -> None:
-    draw_variants(measured.curves, _NAME, "initial distribution, or standard deviation of a normal one", path)
+    draw_variants(measured.curves, _NAME, "initial distribution", path)
 
 
 INIT = ClaimExperiment(

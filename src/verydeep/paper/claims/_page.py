@@ -97,7 +97,7 @@ def claims_page(results: Sequence[ClaimResult], pictures: Mapping[str, Path], be
         "claims.md",
         TEMPLATES,
         lines=lines,
-        counts={verdict: count for verdict, count in count_verdicts(lines).items() if count},
+        counts=count_verdicts(lines),
         different=[line for line in lines if line.found.verdict in _VERDICTS[1:] and line.statement.thought],
         experiments=[_cost(result, pictures, beside) for result in results],
         core_hours=sum(result.seconds for result in results) / 3600,

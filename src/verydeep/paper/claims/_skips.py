@@ -29,7 +29,7 @@ Losses = Mapping[int, Sequence[float]]  # per seed, by depth
 def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     return [
         claim_training(
-            _NAME, quick, {"network": network, "depth": depth, "learning rate": rate}, (0,) if quick else (0, 1)
+            "one-epoch", quick, {"network": network, "depth": depth, "learning rate": rate}, (0,) if quick else (0, 1)
         )
         for depth in (_QUICK_DEPTHS if quick else _DEPTHS)
         for network in _NETWORKS
@@ -71,7 +71,7 @@ def _in_words(loss: float) -> str:
 
 def _draw(measured: Measured, path: Path) -> None:
     lines = {name: [(depth, mean(each)) for depth, each in found.items()] for name, found in _losses(measured).items()}
-    plot_claim_lines({"": lines}, path, x="hidden layers", y="loss after one epoch", log_x=True)
+    plot_claim_lines({"": lines}, path, x="hidden layers", y="training loss", log_x=True)
 
 
 SKIPS = ClaimExperiment(

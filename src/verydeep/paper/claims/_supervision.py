@@ -30,13 +30,17 @@ def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     layers = tuple(f"layer{number}" for number in range(_EVERY, depth, _EVERY))
     return [
         claim_training(
-            _NAME, quick, {"network": network, "loss": loss, "learning rate": rate}, (0,) if quick else (0, 1, 2),
-            model__depth=depth, companion__hidden_layers=layers if loss == _WITH else (),
+            "two-epochs",
+            quick,
+            {"network": network, "loss": loss, "learning rate": rate},
+            (0,) if quick else (0, 1, 2),
+            model__depth=depth,
+            companion__hidden_layers=layers if loss == _WITH else (),
         )
         for network in _NETWORKS
         for loss in (_WITHOUT, _WITH)
         for rate in (_RATES[-1:] if quick else _RATES)
-    ]  # fmt: skip
+    ]
 
 
 def supervision_verdict(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Verdict:

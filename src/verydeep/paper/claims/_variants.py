@@ -25,7 +25,7 @@ def variant_trainings(experiment: str, variants: Sequence[str], quick: bool) -> 
     """Every network and depth with every variant, at two learning rates; only the shallow ones in a quick run."""
     return [
         claim_training(
-            experiment, quick, {"network": network, "depth": depth, experiment: variant, "learning rate": rate}
+            "one-epoch", quick, {"network": network, "depth": depth, experiment: variant, "learning rate": rate}
         )
         for depth in (_DEPTHS[:1] if quick else _DEPTHS)
         for network in NETWORKS
@@ -68,4 +68,4 @@ def draw_variants(curves: Sequence[ClaimCurve], label: str, title: str, path: Pa
     for (network, depth, variant), loss in losses.items():
         points = panels.setdefault(str(network).removesuffix("-mlp"), {}).setdefault(f"{depth} layers", [])
         points.append((str(variant), loss))
-    plot_claim_points(panels, path, rows=title, values="loss after one epoch", line=TRAINS, worst=math.log(10))
+    plot_claim_points(panels, path, rows=title, values="training loss", line=TRAINS, worst=math.log(10))

@@ -27,7 +27,7 @@ _SEEDS = (0, 1, 2)  # of the first
 def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     return [
         claim_training(
-            _NAME, quick, {"network": "highway-mlp", "depth": depth},
+            "two-epochs", quick, {"network": "highway-mlp", "depth": depth},
             _SEEDS if depth == _DEPTHS[0] else (0,),
         )
         for depth in ((200,) if quick else _DEPTHS)

@@ -4,9 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from verydeep.report.figures._axes import add_legend, style_axes
+from verydeep.report.figures._axes import style_axes
 from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFigure, themed_figure
 
 _MARKERS = "osD^v*P"
@@ -54,8 +55,7 @@ def plot_claim_points(
                 )
             axes.axvline(line, color=palette.ink, linestyle=":", linewidth=1)
             axes.set(title=title, xlabel=values, xscale="log")
-            axes.xaxis.set_major_formatter(ScalarFormatter())
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            _label_plainly(axes.xaxis)
             style_axes(axes)
         grid[0].set_yticks(range(len(names)), names)
         grid[0].invert_yaxis()
@@ -87,7 +87,7 @@ def plot_claim_lines(
         log_y: Whether the vertical axis is logarithmic.
         theme: Colours for a light or a dark background.
     """
-    with themed_figure(path, 1.6 + 4.2 * max(1, len(panels)), 3.8, theme) as (figure, palette):
+    with themed_figure(path, 3.2 + 3.6 * max(1, len(panels)), 3.8, theme) as (figure, palette):
         grid = figure.subplots(1, max(1, len(panels)), sharey=True, squeeze=False)[0]
         for axes, (title, lines) in zip(grid, panels.items(), strict=False):
             _draw_lines(axes, lines, palette)
@@ -97,14 +97,28 @@ def plot_claim_lines(
             if log_x:
                 axes.set_xscale("log")
                 axes.set_xticks(sorted({place for points in lines.values() for place, _ in points}))
-                axes.xaxis.set_major_formatter(ScalarFormatter())
+                axes.xaxis.set_major_formatter(FuncFormatter(_plain))
                 axes.xaxis.set_minor_formatter(NullFormatter())
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if log_y:
                 axes.set_yscale("log")
+                _label_plainly(axes.yaxis)
             style_axes(axes)
-            add_legend(axes)
         grid[0].set_ylabel(y)
+        figure.legend(*grid[0].get_legend_handles_labels(), frameon=False, loc="outside right center")
     return figure
+
+
+def _label_plainly(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, also between the powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float, _: int | None = None) -> str:
+    return f"{value:g}"
 
 
 def _draw_lines(axes: Axes, lines: Mapping[str, Curve], palette: Palette) -> None:
