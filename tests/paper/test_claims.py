@@ -16,6 +16,7 @@ from verydeep.paper.claims._experiment import (
     ClaimCurve,
     Conclusion,
     Measured,
+    Verdict,
     any_verdict,
     best_losses,
     by_label,
@@ -45,7 +46,9 @@ from verydeep.paper.claims._very_deep import very_deep_verdict
 from verydeep.training import EpochMetrics
 
 ROOT = Path(__file__).parents[2]
-AGREES, IN_PART, DISAGREES = "agrees", "differs in part", "disagrees"
+AGREES: Verdict = "agrees"
+IN_PART: Verdict = "differs in part"
+DISAGREES: Verdict = "disagrees"
 LOW, HIGH = TRAINS / 2, TRAINS * 2  # losses of a network that trains, and of one that does not
 MACHINE = {"processor": "a processor"}
 
@@ -88,7 +91,8 @@ MACHINE = {"processor": "a processor"}
         (at_least_verdict([(0.8, 0.9)]), DISAGREES),
         (untrainable_verdict(0.1, 0.89), AGREES), (untrainable_verdict(0.8, 0.89), IN_PART),
         (untrainable_verdict(0.9, 0.89), DISAGREES),
-        (correlation_verdict(0.5), AGREES), (correlation_verdict(0.1), IN_PART), (correlation_verdict(-0.1), DISAGREES),
+        (correlation_verdict(0.5), AGREES),
+        (correlation_verdict(0.15), IN_PART), (correlation_verdict(0.02), DISAGREES),
         (most_verdict([0.9, 0.6]), AGREES), (most_verdict([0.9, 0.4]), IN_PART), (most_verdict([0.1, 0.4]), DISAGREES),
         (selective_verdict(0.8, 0.1), AGREES), (selective_verdict(0.8, 0.7), IN_PART),
         (selective_verdict(0.3, 0.3), DISAGREES),
@@ -183,7 +187,13 @@ def test_results_of_other_settings_and_damaged_ones_are_refused(tmp_path: Path) 
     result.file.write_text(json.dumps(values))
     with pytest.raises(UserError, match="measured with other settings"):
         result.read()
-    for damage in ({"trainings": 3}, {"environments": 3}, {"trainings": [3]}, {"trainings": [{}]}):
+    damages: tuple[dict[str, object], ...] = (
+        {"trainings": 3},
+        {"environments": 3},
+        {"trainings": [3]},
+        {"trainings": [{}]},
+    )
+    for damage in damages:
         result.file.write_text(json.dumps(values | damage))
         with pytest.raises(UserError, match="damaged"):
             result.read()

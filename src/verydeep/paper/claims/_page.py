@@ -79,7 +79,7 @@ def write_claims_page(results: Path, quick: bool = False) -> Path:
     pictures = {each.experiment.name: picture for each in found if (picture := _draw(each))}
     page = page_path(results, quick, "claims.md")
     write_atomic(page, claims_page(found, pictures, page.parent))
-    rules = render_markdown("claims-rules.md", TEMPLATES, lines=claim_lines_of(found))
+    rules = render_markdown("claims-rules.md", TEMPLATES, lines=claim_lines_of(found), results=found)
     write_atomic(results / "claims" / "rules.md", rules)
     return page
 
@@ -98,12 +98,21 @@ def claims_page(results: Sequence[ClaimResult], pictures: Mapping[str, Path], be
         TEMPLATES,
         lines=lines,
         counts=count_verdicts(lines),
-        different=[line for line in lines if line.found.verdict in _VERDICTS[1:] and line.statement.thought],
+        thoughts=_thoughts(lines),
         experiments=[_cost(result, pictures, beside) for result in results],
         core_hours=sum(result.seconds for result in results) / 3600,
         untested=UNTESTED,
         rules=os.path.relpath(results[0].file.parent / "rules.md", beside),
     )
+
+
+def _thoughts(lines: Sequence[ClaimLine]) -> dict[str, list[str]]:
+    """What we think of differences, and the statements that each thought is about."""
+    thoughts: dict[str, list[str]] = {}
+    for line in lines:
+        if line.found.verdict in _VERDICTS[1:] and line.statement.thought:
+            thoughts.setdefault(line.statement.thought, []).append(f"*{line.statement.text}*")
+    return thoughts
 
 
 def _draw(result: ClaimResult) -> Path | None:

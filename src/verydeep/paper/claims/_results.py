@@ -94,8 +94,14 @@ class ClaimResult:
         if not self.curves and all(found.verdict is None for found in self.conclusions()):
             return
         conclusions = [
-            {"section": statement.section, "statement": statement.text, "rule": statement.rule}
-            | {"measured": found.measured, "verdict": found.verdict, "numbers": dict(found.numbers)}
+            {
+                "section": statement.section,
+                "statement": statement.text,
+                "rule": statement.rule,
+                "measured": found.measured,
+                "verdict": found.verdict,
+                "numbers": dict(found.numbers),
+            }
             for statement, found in zip(self.experiment.statements, self.conclusions(), strict=True)
         ]
         values: dict[str, Any] = {

@@ -15,6 +15,7 @@ from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.report import plot_claim_lines
 
 _LEARNT = 0.1  # a training loss that counts as learnt, for settings that are trained for at least ten epochs
+_LARGE_STEP = 0.03  # a learning rate, divided by 1 - momentum
 _CONFIDENCE = NormalDist().inv_cdf(0.975)
 
 Wins = Mapping[int, tuple[int, int]]  # by depth: pairs in which the highway network is ahead, and all pairs
@@ -53,7 +54,7 @@ def _epochs_to_learn(trials: Mapping[int, Fig1Trial], least: int) -> float:
 
 def _trials(results: Path) -> dict[str, dict[int, dict[int, Fig1Trial]]]:
     """The recorded trials by family and depth."""
-    networks = {f: {d: Fig1Network(f, d) for d in DEPTHS} for f in ("plain", "highway")}  # type: ignore[arg-type]
+    networks = {f: {d: Fig1Network(f, d) for d in DEPTHS} for f in ("plain", "highway")}
     return {
         family: {depth: Fig1Results(results / "fig1", network, HALVING).trials for depth, network in each.items()}
         for family, each in networks.items()
@@ -67,6 +68,9 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
         return [Conclusion()]
     wins = {depth: _wins(trials["plain"][depth], trials["highway"][depth], first) for depth in DEPTHS}
     epochs = {family: {depth: _epochs_to_learn(by[depth], second) for depth in DEPTHS} for family, by in trials.items()}
+    large = {
+        depth: _wins(trials["plain"][depth], _with_large_steps(trials["highway"][depth]), first) for depth in DEPTHS
+    }
     texts = []
     for depth, (count, total) in wins.items():
         low, high = wilson_interval(count, total)
@@ -75,15 +79,24 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
         Conclusion(
             f"lower loss after {first} epochs with the same settings; " + "; ".join(texts),
             speed_verdict(wins),
-            {"pairs": wins, f"median_epochs_to_{_LEARNT:g}": epochs},
+            {"pairs": wins, "pairs_with_large_steps": large, f"median_epochs_to_{_LEARNT:g}": epochs},
         )
     ]
+
+
+def _with_large_steps(trials: Mapping[int, Fig1Trial]) -> dict[int, Fig1Trial]:
+    """The trials with large updates."""
+    rates = {
+        number: float(trial.settings["optim.lr"]) / (1 - float(trial.settings["optim.momentum"]))
+        for number, trial in trials.items()
+    }
+    return {number: trial for number, trial in trials.items() if rates[number] >= _LARGE_STEP}
 
 
 def _draw(measured: Measured, path: Path) -> None:
     trials = _trials(measured.results)
     first = HALVING.stages.epochs[0]
-    shares: dict[str, list[tuple[float, float]]] = {"highway ahead": [], "95 % interval": [], "": []}
+    shares: dict[str, list[tuple[float, float]]] = {"highway ahead": [], "95 %: from": [], "95 %: to": []}
     for depth in DEPTHS:
         wins = _wins(trials["plain"][depth], trials["highway"][depth], first)
         low, high = wilson_interval(*wins)
@@ -109,8 +122,8 @@ SPEED = ClaimExperiment(
             "Highway networks consistently converge faster than plain ones, over all settings.",
             "Agrees if at every depth the highway network has the lower loss after the first epochs in more than half "
             "of the pairs of equal settings, with a 95 % interval above one half; differs in part if at some depths.",
-            "Half of the settings have small learning rates, for which a nearly closed gate makes a network slower at "
-            "first. The statement is about the best settings, where it holds at more depths.",
+            "It is behind mostly where the learning rate is small: nearly closed gates then learn slowly at first. "
+            "With large updates it is ahead in most pairs from 20 layers on, and in nearly all at 50 and 100.",
         ),
     ),
     _conclude,
