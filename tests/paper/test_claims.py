@@ -15,7 +15,7 @@ from verydeep.paper.claims._experiment import (
     TRAINS,
     ClaimCurve,
     Conclusion,
-    Measured,
+    Evidence,
     Verdict,
     any_verdict,
     best_losses,
@@ -222,7 +222,7 @@ def test_unknown_experiments_are_refused_in_a_line(capsys: pytest.CaptureFixture
 def test_the_page_names_every_statement_and_its_verdict(tmp_path: Path) -> None:
     result = trained(tmp_path)
     doubted = replace(FORMS, statements=(replace(FORMS.statements[0], thought="We think so."),))
-    result.experiment = replace(doubted, conclude=lambda measured: [Conclusion("a number", DISAGREES)])
+    result.experiment = replace(doubted, conclude=lambda evidence: [Conclusion("a number", DISAGREES)])
     page = claims_page([result], {"forms": tmp_path / "claims" / "forms.png"}, tmp_path)
     assert "disagree with 1; 0 are not yet measured" in page
     assert f"| 2 | {FORMS.statements[0].text} | a number | disagrees | forms |" in page
@@ -233,11 +233,11 @@ def test_the_page_names_every_statement_and_its_verdict(tmp_path: Path) -> None:
 
 def test_statements_about_figure_1_rest_on_its_results() -> None:
     experiment = next(each for each in EXPERIMENTS if each.name == "optimisation")
-    found = experiment.conclude(Measured((), ROOT / "results"))
+    found = experiment.conclude(Evidence((), ROOT / "results"))
     losses = {row.network: row.best for row in read_fig1(ROOT / "results" / "fig1")}
     assert f"{losses['plain-20']:.2g}" in found[0].measured
     assert all(each.verdict for each in found)
-    assert not any(each.verdict for each in experiment.conclude(Measured((), ROOT / "nothing")))
+    assert not any(each.verdict for each in experiment.conclude(Evidence((), ROOT / "nothing")))
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Measured, Statement
+from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Evidence, PaperStatement
 from verydeep.paper.claims._variants import draw_variants, variant_trainings, variants_conclusion
 
 _NAME = "activation"
@@ -14,19 +14,19 @@ def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     return variant_trainings(_NAME, ("tanh", "gelu", "maxout") if quick else _ACTIVATIONS, quick)
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    return [variants_conclusion(measured.curves, _NAME)]
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    return [variants_conclusion(evidence.curves, _NAME)]
 
 
-def _draw(measured: Measured, path: Path) -> None:
-    draw_variants(measured.curves, _NAME, "activation", path)
+def _draw(evidence: Evidence, path: Path) -> None:
+    draw_variants(evidence.curves, _NAME, "activation", path)
 
 
 ACTIVATION = ClaimExperiment(
     _NAME,
     "activation functions of the block state",
     (
-        Statement(
+        PaperStatement(
             "2.2, 5",
             "A negative gate bias is enough for very deep networks to train with different activation functions; they "
             "do not rely on a specific one.",

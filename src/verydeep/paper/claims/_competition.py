@@ -1,6 +1,5 @@
 """Sections 1 and 5: local competition helps to train deeper plain networks, but not beyond about 20 layers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,12 +8,13 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     best_losses,
     claim_training,
+    format_loss,
     share_verdict,
 )
 from verydeep.report import plot_claim_lines
@@ -67,19 +67,18 @@ def limit_verdict(losses: Sequence[Losses]) -> Verdict:
     return share_verdict(sum(suffers), len(suffers))
 
 
-def _losses(measured: Measured) -> dict[str, dict[int, float]]:
+def _losses(evidence: Evidence) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
-    for (activation, depth), loss in best_losses(measured.curves, "activation", "depth").items():
+    for (activation, depth), loss in best_losses(evidence.curves, "activation", "depth").items():
         found.setdefault(str(activation), {})[int(depth)] = loss
     return found
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    losses = _losses(measured)
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    losses = _losses(evidence)
     deepest = {name: deepest_trained(each) for name, each in losses.items()}
     listed = "; ".join(
-        f"{name}: " + ", ".join(f"{loss:.2g}" if math.isfinite(loss) else "diverged" for loss in losses[name].values())
-        for name in _COMPETITIVE
+        f"{name}: " + ", ".join(format_loss(loss) for loss in losses[name].values()) for name in _COMPETITIVE
     )
     return [
         Conclusion(
@@ -95,8 +94,8 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
     ]
 
 
-def _draw(measured: Measured, path: Path) -> None:
-    lines = {name: list(losses.items()) for name, losses in _losses(measured).items()}
+def _draw(evidence: Evidence, path: Path) -> None:
+    lines = {name: list(losses.items()) for name, losses in _losses(evidence).items()}
     plot_claim_lines({"plain networks": lines}, path, x="hidden layers", y="training loss", line=TRAINS, log_x=True)
 
 
@@ -104,13 +103,13 @@ COMPETITION = ClaimExperiment(
     _NAME,
     "local competition in plain networks",
     (
-        Statement(
+        PaperStatement(
             "1",
             "Activation functions of local competition help to train deeper networks.",
             "Plain networks train up to a depth if all up to it have a loss below half of a blind guess's. Agrees if "
             "this depth is greater for maxout and for LWTA than for tanh and relu, differs in part for one of them.",
         ),
-        Statement(
+        PaperStatement(
             "5",
             "Networks of units that compete locally still suffer beyond about 20 layers.",
             "Agrees if every network of maxout or LWTA beyond 20 layers has at least twice the loss of the best of up "

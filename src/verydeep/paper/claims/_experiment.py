@@ -31,7 +31,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Statement:
+class PaperStatement:
     """A statement of the paper.
 
     Attributes:
@@ -116,7 +116,7 @@ class ClaimCurve:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Evidence:
     """What the conclusions of an experiment are drawn from.
 
     Attributes:
@@ -144,10 +144,10 @@ class ClaimExperiment:
 
     name: str
     title: str
-    statements: tuple[Statement, ...]
-    conclude: Callable[[Measured], Sequence[Conclusion]]
+    statements: tuple[PaperStatement, ...]
+    conclude: Callable[[Evidence], Sequence[Conclusion]]
     trainings: Callable[[bool], Sequence[ClaimTraining]] = lambda quick: ()
-    draw: Callable[[Measured, Path], None] | None = None
+    draw: Callable[[Evidence, Path], None] | None = None
     protocol: str = ""
 
 
@@ -193,6 +193,11 @@ def by_label(curves: Sequence[ClaimCurve], *names: str) -> dict[tuple[Label, ...
 def best_losses(curves: Sequence[ClaimCurve], *names: str) -> dict[tuple[Label, ...], float]:
     """The mean loss over the seeds of every combination of these labels, at the best learning rate."""
     return {key: mean(curve.loss for curve in found) for key, found in by_label(curves, *names).items()}
+
+
+def format_loss(loss: float) -> str:
+    """A loss with two digits, or that the training diverged."""
+    return f"{loss:.2g}" if math.isfinite(loss) else "diverged"
 
 
 def share_verdict(count: int, total: int) -> Verdict:

@@ -8,8 +8,8 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     by_label,
@@ -50,8 +50,8 @@ def forms_verdict(losses: Mapping[str, Sequence[float]]) -> Verdict:
     return any_verdict(sum(max(each) < TRAINS for each in losses.values()), len(losses))
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    found = {str(form): curves for (form,), curves in by_label(measured.curves, "form").items()}
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    found = {str(form): curves for (form,), curves in by_label(evidence.curves, "form").items()}
     losses = {form: [curve.loss for curve in curves] for form, curves in found.items()}
     accuracy = {form: [curve.accuracy for curve in curves] for form, curves in found.items()}
     return [
@@ -68,7 +68,7 @@ FORMS = ClaimExperiment(
     _NAME,
     "other forms of highway layers",
     (
-        Statement(
+        PaperStatement(
             "2",
             "A layer may have an independent carry gate, an LSTM-like block or a recurrent block state.",
             "Agrees if with every form every seed reaches a loss below half of a blind guess's, differs in part if "

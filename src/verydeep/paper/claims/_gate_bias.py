@@ -9,12 +9,13 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     best_losses,
     claim_training,
+    format_loss,
 )
 from verydeep.report import plot_claim_lines
 
@@ -42,18 +43,18 @@ def gate_bias_verdict(losses: Mapping[int, Losses]) -> Verdict:
     return any_verdict(sum(good), len(good))
 
 
-def _losses(measured: Measured) -> dict[int, dict[float, float]]:
+def _losses(evidence: Evidence) -> dict[int, dict[float, float]]:
     found: dict[int, dict[float, float]] = {}
-    for (depth, bias), loss in best_losses(measured.curves, "depth", "gate bias").items():
+    for (depth, bias), loss in best_losses(evidence.curves, "depth", "gate bias").items():
         found.setdefault(int(depth), {})[float(bias)] = loss
     return found
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    losses = _losses(measured)
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    losses = _losses(evidence)
     best = {depth: min(each, key=lambda bias: each[bias]) for depth, each in losses.items()}
     texts = [
-        f"{depth} layers: {losses[depth][bias]:.2g} with {bias:g}, {_in_words(losses[depth][0.0])} with 0"
+        f"{depth} layers: {losses[depth][bias]:.2g} with {bias:g}, {format_loss(losses[depth][0.0])} with 0"
         for depth, bias in best.items()
     ]
     opened = {depth: depth / (1 + math.exp(-bias)) for depth, bias in best.items()}
@@ -66,12 +67,8 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
     ]
 
 
-def _in_words(loss: float) -> str:
-    return f"{loss:.2g}" if math.isfinite(loss) else "diverged"
-
-
-def _draw(measured: Measured, path: Path) -> None:
-    losses = _losses(measured)
+def _draw(evidence: Evidence, path: Path) -> None:
+    losses = _losses(evidence)
     by_bias = {f"{depth} layers": list(each.items()) for depth, each in losses.items()}
     plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS)
 
@@ -80,7 +77,7 @@ GATE_BIAS = ClaimExperiment(
     _NAME,
     "the initial gate bias",
     (
-        Statement(
+        PaperStatement(
             "2.2",
             "Gates that are initially biased towards carrying let very deep networks train.",
             "Agrees if at every depth the best negative bias has a lower loss than a bias of 0 and one below half of a "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Measured, Statement
+from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Evidence, PaperStatement
 from verydeep.paper.claims._variants import draw_variants, variant_trainings, variants_conclusion
 
 _NAME = "init"
@@ -15,19 +15,19 @@ def _trainings(quick: bool) -> Sequence[ClaimTraining]:
     return variant_trainings(_NAME, ("glorot_normal", "orthogonal", "0.1") if quick else (*_INITS, *_NORMALS), quick)
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    return [variants_conclusion(measured.curves, _NAME)]
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    return [variants_conclusion(evidence.curves, _NAME)]
 
 
-def _draw(measured: Measured, path: Path) -> None:
-    draw_variants(measured.curves, _NAME, "initial distribution", path)
+def _draw(evidence: Evidence, path: Path) -> None:
+    draw_variants(evidence.curves, _NAME, "initial distribution", path)
 
 
 INIT = ClaimExperiment(
     _NAME,
     "initial distributions of the weights",
     (
-        Statement(
+        PaperStatement(
             "2.2",
             "A negative gate bias is enough for very deep networks to train with various zero-mean initial "
             "distributions of the weights.",

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verydeep.files import read_json
-from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Measured, Statement, Verdict, any_verdict
+from verydeep.paper.claims._experiment import (
+    ClaimExperiment,
+    Conclusion,
+    Evidence,
+    PaperStatement,
+    Verdict,
+    any_verdict,
+)
 
 _MNIST, _CIFAR = "MNIST", "CIFAR-100"
 _FILES = {_MNIST: "figures-mnist.json", _CIFAR: "figures-cifar100.json"}
@@ -57,8 +64,8 @@ def routing_verdict(probes: Mapping[str, tuple[float, float]]) -> Verdict:
     return any_verdict(sum(accuracy >= 2 * chance for accuracy, chance in probes.values()), len(probes))
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    files = {name: measured.results / "figures" / file for name, file in _FILES.items()}
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    files = {name: evidence.results / "figures" / file for name, file in _FILES.items()}
     if not all(file.exists() for file in files.values()):
         return [Conclusion()] * len(INSIDE.statements)
     found: dict[str, dict[str, Any]] = {name: read_json(file)["analysis"] for name, file in files.items()}
@@ -120,49 +127,49 @@ INSIDE = ClaimExperiment(
     "inside",
     "gates and layers of the networks of Figures 2 to 4",
     (
-        Statement(
+        PaperStatement(
             "4",
             "Most gate biases fall during training.",
             "Agrees if more than half do in both networks, differs in part if in one.",
         ),
-        Statement(
+        PaperStatement(
             "4",
             "For CIFAR-100, the gate biases rise with depth.",
             "Agrees if the correlation with depth is above 0.2, differs in part if above 0.1.",
             _DIFFERENT,
         ),
-        Statement(
+        PaperStatement(
             "4",
             "For CIFAR-100, the gate biases correlate inversely with the average activity of the gates.",
             "Agrees if the correlation is below -0.2, differs in part if below -0.1.",
             _DIFFERENT,
         ),
-        Statement(
+        PaperStatement(
             "4",
             "For CIFAR-100, most gates are active on average, but few for a single sample.",
             "A gate is active from 0.05 on. Agrees if more than half are on average and at most half as many per "
             "sample, differs in part if one of both holds.",
             "How many count as active depends on where the threshold is, which the paper does not give.",
         ),
-        Statement(
+        PaperStatement(
             "4",
             "Outputs change mostly in the first layers, about 15 for MNIST and 40 for CIFAR-100.",
             "Agrees if 90 % of the change is within 10 layers of these numbers for both, differs in part for one.",
             _DIFFERENT,
         ),
-        Statement(
+        PaperStatement(
             "4.1",
             "Gates route the classes differently.",
             "Agrees if a linear probe of the gates alone names the class at least twice as often as chance for both "
             "sets, differs in part for one.",
         ),
-        Statement(
+        PaperStatement(
             "4.2",
             "About 60 % of the layers for MNIST contribute nothing.",
             "Agrees if 50 to 70 % of the layers can be closed together at a cost of 0.1 % of accuracy, differs in part "
             "if more than a third.",
         ),
-        Statement(
+        PaperStatement(
             "4.2",
             "For CIFAR-100, each of the first 40 layers matters.",
             "Agrees if at least 90 % of them cost more than 0.1 % of accuracy when closed alone, differs in part if at "

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     share_verdict,
 )
@@ -31,8 +31,8 @@ def _is_faster(highway: int | None, plain: int | None) -> bool:
     return highway is not None and (plain is None or highway < plain)
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    folder = measured.results / "fig1"
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    folder = evidence.results / "fig1"
     if not folder.is_dir():
         return [Conclusion()] * len(OPTIMISATION.statements)
     rows = read_fig1(folder)
@@ -64,29 +64,29 @@ OPTIMISATION = ClaimExperiment(
     "optimisation",
     "Figure 1: the best of 100 settings per network",
     (
-        Statement(
+        PaperStatement(
             "3.1",
             "Plain networks of 10 and 20 layers reach a loss below 1e-4.",
             "Agrees if the best settings of both do, differs in part if that of one does.",
             "One hundred random settings need not hold a good one, and the paper does not publish the ranges that it "
             "searched.",
         ),
-        Statement(
+        PaperStatement(
             "3.1",
             "The loss of plain networks grows significantly with depth.",
             "Agrees if the loss of the best setting grows with every step in depth, and more than tenfold in all.",
         ),
-        Statement(
+        PaperStatement(
             "3.1",
             "Highway networks of 50 and 100 layers do as well as those of 10 and 20.",
             "Agrees if the worse of the deep two has at most ten times the loss of the worse of the shallow two.",
         ),
-        Statement(
+        PaperStatement(
             "3.1",
             "At 100 layers the loss of the highway network is more than 100 times lower than the plain network's.",
             "Agrees if it is, with the best settings.",
         ),
-        Statement(
+        PaperStatement(
             "3.1",
             "The best highway networks converge faster than the best plain ones.",
             f"Agrees if they need fewer epochs to a loss below {LEARNT:g} at every depth, differs in part if at more "

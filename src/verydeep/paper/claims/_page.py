@@ -9,7 +9,7 @@ from verydeep.files import write_atomic
 from verydeep.paper._duration import format_duration
 from verydeep.paper._results_page import page_path
 from verydeep.paper._templates import TEMPLATES
-from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Statement
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, PaperStatement
 from verydeep.paper.claims._experiments import EXPERIMENTS, UNTESTED
 from verydeep.paper.claims._results import ClaimResult
 from verydeep.report import render_markdown
@@ -22,7 +22,7 @@ class ClaimLine:
     """A statement of the paper and what was found about it."""
 
     experiment: ClaimExperiment
-    statement: Statement
+    statement: PaperStatement
     found: Conclusion
 
     @property
@@ -120,7 +120,7 @@ def _draw(result: ClaimResult) -> Path | None:
     picture, draw = result.file.with_suffix(".png"), result.experiment.draw
     if draw is None or not result.is_complete or all(found.verdict is None for found in result.conclusions()):
         return None
-    draw(result.measured, picture)
+    draw(result.evidence, picture)
     return picture
 
 

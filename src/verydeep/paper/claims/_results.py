@@ -10,7 +10,7 @@ from typing import Any
 from verydeep.config import dotted, from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
-from verydeep.paper.claims._experiment import ClaimCurve, ClaimExperiment, Conclusion, Measured
+from verydeep.paper.claims._experiment import ClaimCurve, ClaimExperiment, Conclusion, Evidence
 from verydeep.studies import with_settings
 from verydeep.training import EpochMetrics, TrainConfig, environment
 
@@ -63,16 +63,16 @@ class ClaimResult:
         return sum(curve.metrics[-1].seconds for curve in self.curves.values() if curve.metrics)
 
     @property
-    def measured(self) -> Measured:
+    def evidence(self) -> Evidence:
         """What conclusions are drawn from: all curves, or none while some are missing."""
-        return Measured(list(self.curves.values()) if self.is_complete else (), self.results)
+        return Evidence(list(self.curves.values()) if self.is_complete else (), self.results)
 
     def conclusions(self) -> Sequence[Conclusion]:
         """A conclusion per statement; without numbers while trainings are missing."""
         if not self.is_complete:
             text = f"{len(self.curves)} of {self.total} trainings" if self.curves else ""
             return [Conclusion(text)] * len(self.experiment.statements)
-        return self.experiment.conclude(self.measured)
+        return self.experiment.conclude(self.evidence)
 
     def missing(self) -> list[tuple[str, int]]:
         """The names and seeds that are not trained."""

@@ -1,6 +1,5 @@
 """Section 5: gates, which answer to the input, against skip connections, which are fixed."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
@@ -9,12 +8,13 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     by_label,
     claim_training,
+    format_loss,
 )
 from verydeep.report import plot_claim_lines
 
@@ -42,18 +42,18 @@ def skips_verdict(highway: Losses, residual: Losses) -> Verdict:
     return any_verdict(sum(max(highway[depth]) < min(residual[depth]) for depth in highway), len(highway))
 
 
-def _losses(measured: Measured) -> dict[str, dict[int, list[float]]]:
+def _losses(evidence: Evidence) -> dict[str, dict[int, list[float]]]:
     found: dict[str, dict[int, list[float]]] = {}
-    for (network, depth), curves in by_label(measured.curves, "network", "depth").items():
+    for (network, depth), curves in by_label(evidence.curves, "network", "depth").items():
         name = str(network).removesuffix("-mlp")
         found.setdefault(name, {})[int(depth)] = [curve.loss for curve in curves]
     return found
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    losses = _losses(measured)
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    losses = _losses(evidence)
     texts = [
-        f"{name}: " + ", ".join(_in_words(mean(each)) for each in found.values()) for name, found in losses.items()
+        f"{name}: " + ", ".join(format_loss(mean(each)) for each in found.values()) for name, found in losses.items()
     ]
     depths = ", ".join(map(str, losses["highway"]))
     return [
@@ -65,12 +65,8 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
     ]
 
 
-def _in_words(loss: float) -> str:
-    return f"{loss:.2g}" if math.isfinite(loss) else "diverged"
-
-
-def _draw(measured: Measured, path: Path) -> None:
-    lines = {name: [(depth, mean(each)) for depth, each in found.items()] for name, found in _losses(measured).items()}
+def _draw(evidence: Evidence, path: Path) -> None:
+    lines = {name: [(depth, mean(each)) for depth, each in found.items()] for name, found in _losses(evidence).items()}
     plot_claim_lines({"": lines}, path, x="hidden layers", y="training loss", log_x=True)
 
 
@@ -78,7 +74,7 @@ SKIPS = ClaimExperiment(
     _NAME,
     "gates and fixed skip connections",
     (
-        Statement(
+        PaperStatement(
             "5",
             "Gates, which respond to the input, help where fixed skip connections do not.",
             "Agrees if at every depth every seed of the highway networks has a lower loss than every seed of the "

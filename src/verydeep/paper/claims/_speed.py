@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist, median
 
-from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Measured, Statement, Verdict, any_verdict
+from verydeep.paper.claims._experiment import (
+    ClaimExperiment,
+    Conclusion,
+    Evidence,
+    PaperStatement,
+    Verdict,
+    any_verdict,
+)
 from verydeep.paper.fig1._protocol import DEPTHS, HALVING, Fig1Network
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.report import plot_claim_lines
@@ -61,8 +68,8 @@ def _trials(results: Path) -> dict[str, dict[int, dict[int, Fig1Trial]]]:
     }
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    trials = _trials(measured.results)
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    trials = _trials(evidence.results)
     first, second, _ = HALVING.stages.epochs
     if not all(each for by_depth in trials.values() for each in by_depth.values()):
         return [Conclusion()]
@@ -93,8 +100,8 @@ def _with_large_steps(trials: Mapping[int, Fig1Trial]) -> dict[int, Fig1Trial]:
     return {number: trial for number, trial in trials.items() if rates[number] >= _LARGE_STEP}
 
 
-def _draw(measured: Measured, path: Path) -> None:
-    trials = _trials(measured.results)
+def _draw(evidence: Evidence, path: Path) -> None:
+    trials = _trials(evidence.results)
     first = HALVING.stages.epochs[0]
     shares: dict[str, list[tuple[float, float]]] = {"highway ahead": [], "95 %: from": [], "95 %: to": []}
     for depth in DEPTHS:
@@ -117,7 +124,7 @@ SPEED = ClaimExperiment(
     "speed",
     "convergence over all settings of Figure 1",
     (
-        Statement(
+        PaperStatement(
             "3.1",
             "Highway networks consistently converge faster than plain ones, over all settings.",
             "Agrees if at every depth the highway network has the lower loss after the first epochs in more than half "

@@ -9,8 +9,8 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     by_label,
@@ -54,8 +54,8 @@ def _is_lower(these: Sequence[float], those: Sequence[float]) -> bool:
     return mean(those) - mean(these) > 2 * error
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    found = by_label(measured.curves, "network", "loss")
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    found = by_label(evidence.curves, "network", "loss")
     accuracies = {key: [curve.accuracy for curve in curves] for key, curves in found.items()}
     pairs = [(accuracies[network, _WITHOUT], accuracies[network, _WITH]) for network in _NETWORKS]
     texts = [
@@ -66,9 +66,9 @@ def _conclude(measured: Measured) -> Sequence[Conclusion]:
     return [Conclusion("test accuracy; " + "; ".join(texts), supervision_verdict(pairs), {"test_accuracy": numbers})]
 
 
-def _draw(measured: Measured, path: Path) -> None:
+def _draw(evidence: Evidence, path: Path) -> None:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for (network, loss), curves in by_label(measured.curves, "network", "loss").items():
+    for (network, loss), curves in by_label(evidence.curves, "network", "loss").items():
         name = "with companion losses" if loss == _WITH else "without"
         epochs = enumerate(zip(*(curve.losses for curve in curves), strict=False), 1)
         lines = panels.setdefault(str(network).removesuffix("-mlp"), {})
@@ -80,7 +80,7 @@ SUPERVISION = ClaimExperiment(
     _NAME,
     "companion losses on hidden layers",
     (
-        Statement(
+        PaperStatement(
             "5",
             "Deep supervision hurts thin deep networks.",
             "Agrees if companion losses lower the test accuracy of plain and of highway networks by more than two "

@@ -5,7 +5,7 @@ from statistics import mean
 from typing import get_args
 
 from verydeep.paper._recipes import Recipe
-from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Measured, Statement, Verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement, Verdict
 from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TABLE_ROWS, TableRow
 
@@ -36,12 +36,12 @@ def untrainable_verdict(backpropagation: float, hints: float) -> Verdict:
     return "agrees" if backpropagation < hints / 2 else "differs in part" if backpropagation < hints else "disagrees"
 
 
-def _accuracies(measured: Measured) -> dict[str, float]:
+def _accuracies(evidence: Evidence) -> dict[str, float]:
     """The mean test accuracy over the finished seeds of every network, by the best recipe that has any."""
     found: dict[str, float] = {}
     for name, row in _ROWS.items():
         for recipe in get_args(Recipe) if name else ():
-            values = _finished(TableResult(measured.results / "tables", row, recipe))
+            values = _finished(TableResult(evidence.results / "tables", row, recipe))
             if values:
                 found[name] = max(found.get(name, 0.0), mean(values))
     return found
@@ -57,8 +57,8 @@ def _published(row: TableRow) -> float:
     return row.accuracy
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    found = _accuracies(measured)
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    found = _accuracies(evidence)
     return [_mnist(found), _fitnets(found), _maxout_by_backpropagation(found), _thinner_than_the_teacher(found)]
 
 
@@ -109,19 +109,19 @@ TABLES_TEXT = ClaimExperiment(
     "tables",
     "Tables 1 and 2",
     (
-        Statement(
+        PaperStatement(
             "3.2",
             "On MNIST, a convolutional highway network of 10 layers is competitive with far fewer parameters.",
             "Agrees if width 32 comes within 0.1 points of the better of maxout and DSN, differs in part if of one.",
             "Our recipes make the peers better than they were published, too.",
         ),
-        Statement(
+        PaperStatement(
             "3.3",
             "Highway networks of the size of FitNets A and B are as accurate, trained in a single stage without hints.",
             "Agrees if Highway A and B are at least as accurate as the FitNets, within 0.1 points; networks that are "
             "not trained to their end are left out, and published values stand in for FitNets that are not.",
         ),
-        Statement(
+        PaperStatement(
             "3.3",
             "With 250K parameters and 30M multiplications, maxout networks can be trained by backpropagation alone "
             "only up to 5 layers.",
@@ -130,7 +130,7 @@ TABLES_TEXT = ClaimExperiment(
             "Our recipe has Muon, a one-cycle schedule and He's initialisation, none of which the FitNets of 2014 had. "
             "The limit seems to be one of the training.",
         ),
-        Statement(
+        PaperStatement(
             "3.3",
             "A thin highway network of 32 layers is more accurate than the wide maxout teacher of 5 layers.",
             "Agrees if Highway C is at least as accurate as the teacher, both trained to their end.",

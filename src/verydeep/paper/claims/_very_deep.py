@@ -1,6 +1,5 @@
 """Section 2.2: stochastic gradient descent does not stall beyond 1000 layers."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +10,12 @@ from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
-    Measured,
-    Statement,
+    Evidence,
+    PaperStatement,
     Verdict,
     any_verdict,
     claim_training,
+    format_loss,
 )
 from verydeep.report import plot_claim_lines
 
@@ -42,12 +42,12 @@ def very_deep_verdict(losses: Sequence[Sequence[float]]) -> Verdict:
     return any_verdict(sum(good), len(good))
 
 
-def _conclude(measured: Measured) -> Sequence[Conclusion]:
-    curves = sorted(measured.curves, key=lambda curve: (int(curve.labels["depth"]), curve.seed))
+def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
+    curves = sorted(evidence.curves, key=lambda curve: (int(curve.labels["depth"]), curve.seed))
     texts = []
     for depth in dict.fromkeys(int(curve.labels["depth"]) for curve in curves):
         found = [curve for curve in curves if curve.labels["depth"] == depth]
-        losses = ", ".join(f"{curve.loss:.2g}" if math.isfinite(curve.loss) else "diverged" for curve in found)
+        losses = ", ".join(format_loss(curve.loss) for curve in found)
         texts.append(f"{depth}: {losses}")
     return [
         Conclusion(
@@ -68,8 +68,8 @@ def _layer_seconds(curve: ClaimCurve) -> float | None:
     return None if last is None else last.seconds / last.epoch / float(curve.labels["depth"])
 
 
-def _draw(measured: Measured, path: Path) -> None:
-    lines = {_label(curve): list(enumerate(curve.losses, 1)) for curve in measured.curves}
+def _draw(evidence: Evidence, path: Path) -> None:
+    lines = {_label(curve): list(enumerate(curve.losses, 1)) for curve in evidence.curves}
     plot_claim_lines({"highway networks": lines}, path, x="epoch", y="training loss", line=TRAINS)
 
 
@@ -77,7 +77,7 @@ VERY_DEEP = ClaimExperiment(
     _NAME,
     "highway networks of 1000 layers and more",
     (
-        Statement(
+        PaperStatement(
             "2.2",
             "Gradient descent does not stall for networks with more than 1000 layers.",
             "Agrees if in every network the loss falls in every epoch and ends below half of a blind guess's, differs "
