@@ -237,7 +237,19 @@ def test_statements_about_figure_1_rest_on_its_results() -> None:
     losses = {row.network: row.best for row in read_fig1(ROOT / "results" / "fig1")}
     assert f"{losses['plain-20']:.2g}" in found[0].measured
     assert all(each.verdict for each in found)
-    assert not any(each.verdict for each in experiment.conclude(Evidence((), ROOT / "nothing")))
+
+
+def test_without_results_there_are_no_verdicts(tmp_path: Path) -> None:
+    for experiment in EXPERIMENTS:
+        found = ClaimResult(tmp_path, experiment, quick=False).conclusions()
+        assert [each.verdict for each in found] == [None] * len(experiment.statements)
+
+
+def test_the_page_in_the_repository_is_that_of_its_results() -> None:
+    results = [ClaimResult(ROOT / "results", each, quick=False) for each in EXPERIMENTS]
+    files = {each.experiment.name: each.file.with_suffix(".png") for each in results}
+    pictures = {name: file for name, file in files.items() if file.exists()}
+    assert (ROOT / "docs" / "claims.md").read_text() == claims_page(results, pictures, ROOT / "docs")
 
 
 @pytest.mark.slow
