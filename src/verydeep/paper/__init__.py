@@ -1,8 +1,8 @@
-"""The paper's experiments: Figure 1 and Tables 1 to 3, each with its own trainings and pages.
+"""The paper's experiments: Figure 1, Tables 1 to 3 and the statements of its text, with their trainings and pages.
 
 Experiments are studies. They take folders for runs and results, train whatever the results lack (`Fig1.train`,
-`Tables.train`), and can be stopped at any time. From the results alone come the rows, curves and claims that the
-commands print and draw, and the Markdown pages `fig1_page` and `write_page`.
+`Tables.train`, `Claims.train`), and can be stopped at any time. From the results alone come the rows, curves and claims
+that the commands print and draw, and the Markdown pages `fig1_page`, `write_page` and `write_claims_page`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
         results_page as results_page,
         write_page as write_page,
     )
+    from verydeep.paper.claims._experiments import (
+        EXPERIMENTS as EXPERIMENTS,
+        selected_experiments as selected_experiments,
+    )
+    from verydeep.paper.claims._page import (
+        claims_table_lines as claims_table_lines,
+        write_claims_page as write_claims_page,
+    )
+    from verydeep.paper.claims._study import Claims as Claims
     from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, claims as claims
     from verydeep.paper.fig1._gate_bias import (
         OpenLayers as OpenLayers,

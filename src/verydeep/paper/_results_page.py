@@ -23,7 +23,10 @@ from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TABLES
 from verydeep.report import render_markdown
 
-_FIRST_LINES = "# Results\n\nWritten by `verydeep reproduce`"  # of a page that may be overwritten
+_FIRST_LINES = {  # of pages that may be overwritten
+    "results.md": "# Results\n\nWritten by `verydeep reproduce`",
+    "claims.md": "# The paper's statements, measured\n\nWritten by `verydeep reproduce claims`",
+}
 _ORDER = "They took the images in the same order in every epoch"
 _DIFFERENCES = {  # between the authors' runs and ours, for the tables with a log
     "table1": f"{_ORDER}; we shuffle them.",
@@ -43,13 +46,13 @@ class _Table:
     difference: str
 
 
-def page_path(results: Path, quick: bool = False) -> Path:
-    """Where the page belongs: in `docs/` next to `results/`, or in `results` if a different page is there already."""
-    page = results.absolute().parent / "docs" / "results.md"
-    ours = read_text(page).startswith(_FIRST_LINES) if page.exists() else page.parent.is_dir()
+def page_path(results: Path, quick: bool = False, name: str = "results.md") -> Path:
+    """Where a page belongs: in `docs/` next to `results/`, or in `results` if a different page is there already."""
+    page = results.absolute().parent / "docs" / name
+    ours = read_text(page).startswith(_FIRST_LINES[name]) if page.exists() else page.parent.is_dir()
     if ours and not quick and results.absolute().name == "results":
         return page
-    return results / "results.md"
+    return results / name
 
 
 def write_page(results: Path, quick: bool = False) -> Path:

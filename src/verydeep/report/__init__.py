@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from verydeep.report._markdown import render_markdown as render_markdown
     from verydeep.report.explore._page import write_explore
     from verydeep.report.figures._bench import plot_bench as plot_bench
+    from verydeep.report.figures._claims import (
+        plot_claim_lines as plot_claim_lines,
+        plot_claim_points as plot_claim_points,
+    )
     from verydeep.report.figures._confusion import plot_confusion
     from verydeep.report.figures._curves import plot_curves
     from verydeep.report.figures._depth import plot_depth

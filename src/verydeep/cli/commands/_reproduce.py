@@ -1,4 +1,4 @@
-"""`verydeep reproduce`: train the networks of the paper's Figure 1 and tables, and write what was measured."""
+"""`verydeep reproduce`: train what the paper's Figure 1, tables and statements need, and write what was measured."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from verydeep.report import TableCurves
 
 _TABLES = ("table1", "table2", "table3")
-_WHAT = ("fig1", *_TABLES, "all")
+_WHAT = ("fig1", *_TABLES, "claims", "all")
 _MOST_SEEDS = 1000
 # Columns that a narrow terminal has no room for, the least important first.
 _EXPENDABLE = (
+    "experiment",
+    "measured",
     "machine",
     "images per second",
     "time per seed",
@@ -41,19 +43,21 @@ _OF_FIG1, _OF_TABLES = ("strict",), ("seeds", "recipe", "epochs", "threads")
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Train the networks of a table or figure of the paper, continuing from the results so far.
+    """Train the networks behind a table, the first figure or the text of the paper, continuing from the results so far.
 
     fig1    100 random settings for each of 8 networks of 10 to 100 layers on MNIST
     table1  convolutional highway networks and their peers on MNIST
     table2  FitNets and highway networks on CIFAR-10
     table3  the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100
+    claims  experiments on the statements of the text, from initial weights to 5000 layers
     all     the tables, then fig1
     """
 
     what: Annotated[str, positional("WHAT")]
-    """What to reproduce: fig1, table1, table2, table3 or all."""
+    """What to reproduce: fig1, table1, table2, table3, claims or all."""
     only: Annotated[tuple[str, ...], option("NAME,...")] = ()
-    """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2; all results are shown."""
+    """Train only these networks, such as highway-50,plain-50 of fig1 or highway-a of table2, or these experiments of
+    claims, such as init,skips; all results are shown."""
     seeds: Annotated[str | None, option("N|0,1,...")] = None
     """Tables: train N seeds, or those listed; by default, as many as the paper reports."""
     recipe: Literal["fast", "paper", "short"] = "fast"
@@ -94,7 +98,9 @@ def main(arguments: list[str]) -> int:
 
     began = time.monotonic()
     with interruptible() as interrupt:
-        if options.what != "fig1":
+        if options.what == "claims":
+            _reproduce_claims(options, _seconds(options))
+        elif options.what != "fig1":
             tables = _TABLES if options.what == "all" else (options.what,)
             _reproduce_tables(options, tables, _seconds(options))
         if options.what in ("fig1", "all") and not interrupt.requested:
@@ -120,7 +126,7 @@ def _check(options: ReproduceOptions) -> None:
         raise UserError(f"--minutes must be 0 or more, got {options.minutes}")
     if options.what == "all" and options.only:
         raise UserError("--only selects networks of one table or figure; name it instead of all")
-    foreign = _OF_TABLES if options.what == "fig1" else _OF_FIG1 if options.what != "all" else ()
+    foreign = {"all": (), "fig1": _OF_TABLES, "claims": (*_OF_FIG1, *_OF_TABLES)}.get(options.what, _OF_FIG1)
     defaults = {field.name: field.default for field in fields(options)}
     for name in foreign:
         if getattr(options, name) != defaults[name]:
@@ -202,7 +208,7 @@ def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds
 
     results = options.results or Path("runs/quick" if options.quick else "results")
     tables = _tables(options, names, results)
-    study = _tables_study(options, tables.runs)
+    study = _study_options(options, tables.runs)
     if seconds == 0:
         tables.collect(study)
     else:
@@ -213,6 +219,27 @@ def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds
     _write_tables(tables, names, results, study.jobs)
     for row in tables.refused:
         print(f"skipped: {tables.found[row].refusal}")
+
+
+def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
+    """Train for the given time, then write and print all results so far."""
+    from verydeep.cli._console import print_markdown
+    from verydeep.paper import EXPERIMENTS, Claims, claims_table_lines, selected_experiments, write_claims_page
+    from verydeep.studies import make_study_progress
+
+    results = options.results or Path("runs/quick" if options.quick else "results")
+    runs = (options.runs or (results / "runs" if options.quick else Path("runs"))) / "claims"
+    claims = Claims(selected_experiments(_only(options)), results, runs, quick=options.quick)
+    study = _study_options(options, runs)
+    if seconds == 0:
+        claims.collect(study)
+    else:
+        claims.train(study, options.root, seconds, make_study_progress(quiet=False))
+    everything = Claims(EXPERIMENTS, results, runs, quick=options.quick)
+    everything.write()
+    print_markdown(claims_table_lines(list(everything.found.values())), _EXPENDABLE)
+    print()
+    print(f"verdicts, numbers and pictures: {write_claims_page(results, options.quick)}")
 
 
 def _only(options: ReproduceOptions) -> str | None:
@@ -235,7 +262,7 @@ def _tables(options: ReproduceOptions, names: tuple[str, ...], results: Path) ->
     )
 
 
-def _tables_study(options: ReproduceOptions, folder: Path) -> StudyOptions:
+def _study_options(options: ReproduceOptions, folder: Path) -> StudyOptions:
     import torch
 
     from verydeep.paper import StudyOptions

@@ -1,0 +1,6 @@
+"""The statements of the paper's text, each with the experiment that tests it.
+
+`_experiment` says what an experiment is: its statements, its trainings, and functions that turn curves into numbers
+and numbers into verdicts. Every experiment has a file of its own, and `_experiments` lists them. `_study` trains them
+as one study and records every training through `_results`; `_page` writes docs/claims.md and the list of rules.
+"""
