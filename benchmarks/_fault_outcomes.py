@@ -20,9 +20,10 @@ from safetensors import safe_open
 
 Outcome = dict[str, Any]
 
-# Logs, locks and journals tell the history, which is another one after a fault.
+# Logs, locks and journals tell the history, which is another one after a fault. So do the checkpoints of a study about
+# depth, whose trainings save one after a while: which is the last depends on the time that they took.
 _HISTORY = re.compile(
-    r"(^|/)(workers/.*|events\.log|.*\.log|.*\.lock|lock|environment\.json|journal\.log.*|\.kept-.*)$"
+    r"(^|/)(workers/.*|events\.log|.*\.log|.*\.lock|lock|environment\.json|journal\.log.*|\.kept-.*|depth/.*/checkpoint/.*)$"
 )
 _TIMES = re.compile(
     r"second|date|time|started|finished_at|host|pid|machine|worker|attempt|git|command|minutes", re.IGNORECASE
