@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from verydeep.paper import Fig1Row, claim_lines, claims
+from verydeep.paper import Fig1Row, claim_lines, fig1_claims
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def rows(losses: dict[str, tuple[float, ...]], epochs: dict[str, tuple[int | Non
 
 
 def verdicts(found: list[Fig1Row]) -> list[bool | None]:
-    return [claim.holds for claim in claims(found)]
+    return [claim.holds for claim in fig1_claims(found)]
 
 
 def test_each_claim_is_checked_on_its_own() -> None:

@@ -10,9 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
-from typing import Any, TextIO, cast
 
 from verydeep.errors import OtherProcessError, UserError, unknown
 from verydeep.redact import redact_text
@@ -62,11 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="surrogateescape")  # paths that are not valid text are printed unchanged
     warnings.formatwarning = lambda message, *_others, **_more: f"verydeep: note: {_printable(message)}\n"
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with redirect_stdout(cast("TextIO", _Terminal(sys.stdout))) if sys.stdout.isatty() else nullcontext():
-        return _main(arguments)
-
-
-def _main(arguments: Sequence[str]) -> int:
     try:
         code = _run(*arguments) if arguments else _run("--help")
         sys.stdout.flush()  # while an error can still be handled; at exit, Python would print a traceback
@@ -106,24 +99,6 @@ def _run(command: str, *rest: str) -> int:
 
 def _printable(message: object) -> str:
     return without_controls(redact_text(str(message)))
-
-
-class _Terminal:
-    """Standard output on a terminal, which obeys no control characters in what is printed.
-
-    Attributes:
-        rich_proxied_file: Where rich prints, which needs control characters of its own.
-    """
-
-    def __init__(self, terminal: TextIO) -> None:
-        self.rich_proxied_file = terminal
-
-    def write(self, text: str) -> int:
-        self.rich_proxied_file.write(without_controls(text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - such as flush and encoding
-        return getattr(self.rich_proxied_file, name)
 
 
 def _discard_output() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         write_claims_page as write_claims_page,
     )
     from verydeep.paper.claims._study import Claims as Claims
-    from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, claims as claims
+    from verydeep.paper.fig1._claims import PaperClaim as PaperClaim, fig1_claims as fig1_claims
     from verydeep.paper.fig1._gate_bias import (
         OpenLayers as OpenLayers,
         gate_biases as gate_biases,

@@ -8,7 +8,7 @@ from typing import Any
 
 from verydeep.files import read_json, read_text, write_atomic
 from verydeep.paper._templates import TEMPLATES
-from verydeep.paper.fig1._claims import claims
+from verydeep.paper.fig1._claims import fig1_claims
 from verydeep.paper.fig1._summary import TOP, Fig1Row
 from verydeep.paper.tables._page import (
     AuthorsLog,
@@ -101,4 +101,4 @@ def _fig1(file: Path) -> dict[str, Any]:
         return {"rows": None}
     values = read_json(file)
     rows = [Fig1Row(**(row | {"settings": tuple(row["settings"])})) for row in values["rows"]]
-    return {"rows": rows, "claims": claims(rows), "epochs_left": values.get("epochs_left", 0)}
+    return {"rows": rows, "claims": fig1_claims(rows), "epochs_left": values.get("epochs_left", 0)}

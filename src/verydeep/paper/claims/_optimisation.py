@@ -10,7 +10,7 @@ from verydeep.paper.claims._experiment import (
     Verdict,
     share_verdict,
 )
-from verydeep.paper.fig1._claims import PaperClaim, claims
+from verydeep.paper.fig1._claims import PaperClaim, fig1_claims
 from verydeep.paper.fig1._summary import LEARNT, Fig1Row, read_fig1
 
 _VERY_GOOD = 1e-4  # the paper's bound for plain networks of 10 and 20 layers
@@ -36,7 +36,7 @@ def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
     if not folder.is_dir():
         return [Conclusion()] * len(OPTIMISATION.statements)
     rows = read_fig1(folder)
-    shallow, degrade, deep, hundredfold, faster = claims(rows)
+    shallow, degrade, deep, hundredfold, faster = fig1_claims(rows)
     return [
         _conclusion(shallow, shallow_verdict(_best(rows[0:4:2])) if shallow.holds is not None else None),
         _conclusion(degrade),

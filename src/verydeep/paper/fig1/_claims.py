@@ -26,7 +26,7 @@ class PaperClaim:
     holds: bool | None = None
 
 
-def claims(rows: Sequence[Fig1Row]) -> list[PaperClaim]:
+def fig1_claims(rows: Sequence[Fig1Row]) -> list[PaperClaim]:
     """Check each claim against the losses of the best settings."""
     trained = {row.network: row for row in rows if row.best is not None}
     plain, highway = ([trained.get(f"{family}-{depth}") for depth in DEPTHS] for family in ("plain", "highway"))

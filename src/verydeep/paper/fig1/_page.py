@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from verydeep.nn import suggest_gate_bias
 from verydeep.paper._templates import TEMPLATES
-from verydeep.paper.fig1._claims import claims
+from verydeep.paper.fig1._claims import fig1_claims
 from verydeep.paper.fig1._gate_bias import OpenLayers, open_layers, recommended_gate_bias
 from verydeep.paper.fig1._halving import epochs_left
 from verydeep.paper.fig1._influence import influences
@@ -55,7 +55,7 @@ def fig1_page(results: Sequence[Fig1Results], protocol: Protocol) -> str:
         ranges=_ranges(),
         rows=rows,
         top=TOP,
-        claims=claims(rows),
+        claims=fig1_claims(rows),
         epochs_left=sum(epochs_left(result.trials, protocol) for result in results),
         first_epochs=first,
         influences=influences(results, first),
@@ -93,4 +93,4 @@ def fig1_table_lines(rows: Sequence[Fig1Row]) -> list[str]:
 
 def claim_lines(rows: Sequence[Fig1Row], epochs_left: int = 0) -> list[str]:
     """The table of claims, in Markdown; while epochs are left to train, it says that verdicts are preliminary."""
-    return render_markdown("fig1-claims.md", TEMPLATES, claims=claims(rows), epochs_left=epochs_left).splitlines()
+    return render_markdown("fig1-claims.md", TEMPLATES, claims=fig1_claims(rows), epochs_left=epochs_left).splitlines()
