@@ -171,6 +171,24 @@ def test_a_line_can_be_undone_while_the_pen_of_the_keyboard_is_down(opened: Expl
     expect(page.locator(".pad .hint")).to_be_visible()
 
 
+@pytest.mark.parametrize("button", ["undo", "clear"])
+def test_without_a_drawing_the_sample_before_it_returns(opened: Explored, button: str) -> None:
+    page = opened.page
+    page.locator("[data-sample='7']").click()
+    caption, sentence = page.locator(".preview figcaption"), page.locator(".sentence")
+    expect(caption).to_contain_text("sample 8")
+    expect(page.locator("#answer")).not_to_have_class(re.compile("busy"))
+    before = sentence.inner_text()
+    page.locator("#tab-draw").click()
+    page.locator(".pad canvas").focus()
+    for key in ("Space", *["ArrowDown"] * 6, "Space"):
+        page.keyboard.press(key)
+    expect(caption).to_have_text("your drawing")
+    page.locator(f"#panel-draw [data-do={button}]").click()
+    expect(caption).to_contain_text("sample 8")
+    expect(sentence).to_have_text(before)
+
+
 def test_an_image_is_uploaded(opened: Explored, tmp_path: Path) -> None:
     from PIL import Image
 

@@ -1,5 +1,5 @@
 // Drawing: strokes on a canvas, placed like the training images; the network answers while one draws.
-const SIDE = 224;
+const SIDE = 224, DRAWING = "your drawing";
 
 class Draw {
   constructor(element) {
@@ -8,6 +8,7 @@ class Draw {
     Object.assign(this.canvas, { width: SIDE, height: SIDE });
     this.pen = this.canvas.getContext("2d", { willReadFrequently: true });
     this.strokes = [];
+    this.replaced = {}; // by slot, the input that a drawing took the place of
     this.cursor = { x: SIDE / 2, y: SIDE / 2, isDown: false }; // of the keyboard
     this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
@@ -62,8 +63,7 @@ class Draw {
   clear() {
     this.strokes = [];
     this.cursor.isDown = false;
-    this.paint();
-    this.element.querySelector(".hint").hidden = false;
+    this.changed();
   }
 
   undo() {
@@ -106,20 +106,32 @@ class Draw {
       this.isWaiting = true;
       return;
     }
-    if (!this.strokes.length) return;
+    const { slot } = state, shown = state.inputs[slot], isShown = shown?.name === DRAWING;
+    if (!this.strokes.length && !(isShown && this.replaced[slot])) return;
     this.isBusy = true;
-    const sheet = document.createElement("canvas");
-    Object.assign(sheet, { width: SIDE, height: SIDE });
-    const pen = sheet.getContext("2d");
-    pen.strokeStyle = "#fff";
-    this.lines(pen);
-    const { data } = pen.getImageData(0, 0, SIDE, SIDE), ink = new Float32Array(SIDE * SIDE);
-    for (let i = 0; i < ink.length; i++) ink[i] = data[4 * i + 3] / 255;
-    await state.show({ raw: placeInk(ink, SIDE, store.inputs) }, { moves: false, name: "your drawing" });
+    if (this.strokes.length) {
+      if (!isShown) this.replaced[slot] = shown;
+      await state.show({ raw: placeInk(this.ink(), SIDE, store.inputs) }, { slot, moves: false, name: DRAWING });
+    } else {
+      const { input, name, target } = this.replaced[slot];
+      await state.show(input, { slot, moves: false, name, target });
+    }
     this.isBusy = false;
     if (this.isWaiting) {
       this.isWaiting = false;
       this.answer();
     }
+  }
+
+  // How much of each pixel is drawn on.
+  ink() {
+    const sheet = document.createElement("canvas");
+    Object.assign(sheet, { width: SIDE, height: SIDE });
+    const pen = sheet.getContext("2d"), ink = new Float32Array(SIDE * SIDE);
+    pen.strokeStyle = "#fff";
+    this.lines(pen);
+    const { data } = pen.getImageData(0, 0, SIDE, SIDE);
+    for (let i = 0; i < ink.length; i++) ink[i] = data[4 * i + 3] / 255;
+    return ink;
   }
 }
