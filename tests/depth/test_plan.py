@@ -12,7 +12,7 @@ from verydeep.depth._cost import Cost, count_epochs, time_epochs
 from verydeep.depth._phases import first_groups, seeds_of
 from verydeep.depth._plan import DepthPlan, candidate_cost, make_plan, plan_cost, read_plan, revise_plan, smallest_cost
 from verydeep.depth._problem import Candidate, Problem, candidates_at
-from verydeep.depth._progress import DepthProgress
+from verydeep.depth._progress import DepthProgress, describe_plan
 from verydeep.depth._stored_plan import Asked, stored_plan
 from verydeep.errors import UserError
 
@@ -192,6 +192,21 @@ def test_a_budget_that_is_too_small_says_how_much_is_needed(digits: Problem, tmp
     with pytest.raises(UserError, match=r"0.01 minutes is too little .* this machine needs at least [\d.]+"):
         stored_plan(tmp_path / "timed", digits, asked(None, 0.01), DepthProgress())
     assert not (tmp_path / "timed").exists()
+
+
+def test_a_default_that_is_too_little_is_extended(digits: Problem, tmp_path: Path) -> None:
+    default = replace(asked(None, 0.01), extends=True)
+    planned = stored_plan(tmp_path, digits, default, DepthProgress())
+    minutes = planned.plan.minutes
+    assert minutes is not None
+    assert minutes > 0.01
+    assert planned.plan.seeds == 3
+    assert f"This takes about {minutes:g} minutes." in describe_plan(planned.plan)
+    (tmp_path / "study.json").write_text("{}")  # training has begun
+    again = stored_plan(tmp_path, digits, default, DepthProgress())
+    assert (again.plan, again.budget) == (planned.plan, planned.budget)
+    with pytest.raises(UserError, match=f"started with minutes {minutes:g}, not 0.01"):
+        stored_plan(tmp_path, digits, asked(None, 0.01), DepthProgress())
 
 
 def test_what_is_held_out_serves_neither_training_nor_early_stopping(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def how_deep(
     most: int | None = None,
     minutes: float | None = None,
     total_epochs: int | None = None,
+    extend: bool | None = None,
     network: Literal["mlp", "conv"] | None = None,
     width: int | None = None,
     seed: int = 0,
@@ -67,6 +68,8 @@ def how_deep(
         minutes: How long it may take; 10 by default. What is trained depends on the speed of the machine.
         total_epochs: The epochs of all trainings together, instead of `minutes`; the result has the same bits every
             time.
+        extend: If `minutes` is too little for three seeds at three depths, take as long as they need instead of
+            refusing; by default, only if `minutes` is not given.
         network: `mlp` or `conv`; by default, `conv` for your own images and `mlp` for everything else.
         width: The units per hidden layer, or the channels of a convolutional network; by default, each search chooses
             among 24, 48 and 96 units. A wider network may need fewer layers.
@@ -98,6 +101,7 @@ def how_deep(
     if minutes is not None and total_epochs is not None:
         raise UserError("give minutes or total_epochs, not both")
     limit = 10.0 if minutes is None and total_epochs is None else minutes
+    extends = extend if extend is not None else minutes is None
     _check_numbers(most, limit, total_epochs, seed, width)
     if settings is not None and not isinstance(settings, TrainConfig):
         raise UserError(f"settings must be a TrainConfig, such as TrainConfig(loss='huber'); got {settings!r:.60}")
@@ -106,7 +110,8 @@ def how_deep(
         with cpu_settings(1):  # the workers take the other cores
             shown.phase("reading the data")
             problem = Problem(config, root, network, settings, width)
-            asked = Asked(most or _MOST[problem.network], limit, total_epochs, seed, jobs or free_cores("cpu", 1))
+            deepest, workers = most or _MOST[problem.network], jobs or free_cores("cpu", 1)
+            asked = Asked(deepest, limit, total_epochs, seed, workers, extends)
             if (place / "depth.json").exists():
                 check_plan(place, problem, asked)
                 answer = DepthAnswer.load(place)

@@ -169,9 +169,10 @@ def describe_plan(plan: DepthPlan) -> str:
     """What will be trained, in a sentence or two."""
     depths = ", ".join(map(str, plan.depths))
     folds = f", each holding out another of {plan.folds} parts of the data" if plan.folds else ""
+    time = f" This takes about {plan.minutes:g} minutes." if plan.minutes is not None else ""
     return (
         f"Training highway and plain networks of depth {depths}: {plural(plan.trials, 'setting')} each, then "
-        f"{plural(plan.seeds, 'seed')} for up to {plural(plan.epochs, 'epoch')}{folds}."
+        f"{plural(plan.seeds, 'seed')} for up to {plural(plan.epochs, 'epoch')}{folds}.{time}"
     )
 
 

@@ -34,6 +34,7 @@ class Asked:
         total_epochs: The epochs of all trainings together.
         seed: The seed.
         jobs: The number of workers on this machine.
+        extends: Take longer than `minutes` if three seeds at three depths need it.
     """
 
     most: int
@@ -41,6 +42,7 @@ class Asked:
     total_epochs: int | None
     seed: int
     jobs: int
+    extends: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,19 +73,21 @@ def stored_plan(folder: Path, problem: Problem, asked: Asked, progress: DepthPro
     started = (folder / "study.json").exists()  # without it, nothing was trained by the plan
     known = check_plan(folder, problem, asked) if started and file.exists() else None
     if asked.total_epochs is not None:
-        cost, budget = count_epochs(), float(asked.total_epochs)
+        cost = count_epochs()
     else:
-        assert asked.minutes is not None
         progress.phase("timing the first batches of shallow and deep networks")
         cost = time_epochs(problem, asked.most, problem.defaults.batch_size)
-        budget = max(1.0, (1 - ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
     if known is not None:
-        return Planned(known, cost, budget)
+        return Planned(known, cost, _budget(replace(asked, minutes=known.minutes)))
     if started:
         raise UserError(f"{folder} holds another study; choose another folder")
+    least = smallest_cost(problem, cost, asked.most)
+    if asked.extends and asked.minutes is not None:
+        asked = replace(asked, minutes=max(asked.minutes, _least_minutes(asked, least)))
+    budget = _budget(asked)
     plan = make_plan(problem, cost, budget, asked.most)
     if plan is None:
-        raise _too_small(asked, smallest_cost(problem, cost, asked.most))
+        raise _too_small(asked, least)
     plan = replace(plan, minutes=asked.minutes, total_epochs=asked.total_epochs, seed=asked.seed, jobs=asked.jobs)
     store_plan(folder, problem, plan)
     return Planned(plan, cost, budget)
@@ -101,13 +105,26 @@ def store_plan(folder: Path, problem: Problem, plan: DepthPlan) -> None:
     write_atomic(folder / "plan.json", json.dumps(values, indent=1) + "\n")
 
 
+def _budget(asked: Asked) -> float:
+    """What all trainings together may cost."""
+    if asked.total_epochs is not None:
+        return float(asked.total_epochs)
+    assert asked.minutes is not None
+    return max(1.0, (1 - ANALYSIS) * 60 * asked.minutes - _STARTING) * max(1, asked.jobs)
+
+
+def _least_minutes(asked: Asked, needed: float) -> float:
+    """The time in which trainings of a cost end, rounded up."""
+    return math.ceil(10 * (needed / max(1, asked.jobs) + _STARTING) / (1 - ANALYSIS) / 60) / 10
+
+
 def _too_small(asked: Asked, needed: float) -> UserError:
     """The error of a budget that is too small, with how much is needed."""
     if asked.total_epochs is not None:
         given, least = f"total_epochs = {asked.total_epochs}", f"give at least {int(needed) + 1:,}"
     else:
-        minutes = (needed / asked.jobs + _STARTING) / (1 - ANALYSIS) / 60
-        given, least = f"{asked.minutes:g} minutes", f"this machine needs at least {math.ceil(10 * minutes) / 10:g}"
+        given = f"{asked.minutes:g} minutes"
+        least = f"this machine needs at least {_least_minutes(asked, needed):g}"
     return UserError(f"{given} is too little for three seeds at three depths; {least}")
 
 
@@ -120,6 +137,8 @@ def check_plan(folder: Path, problem: Problem, asked: Asked) -> DepthPlan:
     plan = read_plan(values.get("plan"), str(file))
     before = values["problem"] | {name: getattr(plan, name) for name in _ASKED}
     now = _describe(problem) | {name: getattr(asked, name) for name in _ASKED}
+    if asked.extends and asked.minutes is not None and plan.minutes is not None:
+        now["minutes"] = max(asked.minutes, plan.minutes)  # which was extended
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name) and name != _CONTENT:
             word, given = name.replace("_", " "), f"{_written(before.get(name))}, not {_written(now.get(name))}"

@@ -17,6 +17,7 @@ from verydeep.words import named_score
 if TYPE_CHECKING:
     from verydeep.depth import DepthAnswer
 
+_MINUTES = 2.5
 _NEXT = """Try next (after make: . .venv/bin/activate):
   verydeep depth FILE.csv --target COLUMN
       the same question for your own table, or a folder of images
@@ -37,8 +38,8 @@ class DemoOptions:
 
     data: Annotated[str | None, option("NAME")] = None
     """The dataset, mnist or digits; by default, mnist if it is available."""
-    minutes: Annotated[float, option("N")] = 2.5
-    """How long it may take."""
+    minutes: Annotated[float | None, option("N")] = None
+    """How long it may take; by default, 2.5 minutes, or what a slow machine needs."""
     folder: Annotated[Path, option("FOLDER")] = Path("runs/demo")
     """Each demo has a new folder inside this one; one that was stopped is continued."""
     root: DataRoot = None
@@ -59,10 +60,17 @@ def main(arguments: list[str]) -> int:
     folder = next(
         folder for number in count(1) if not ((folder := options.folder / str(number)) / "depth.json").exists()
     )
-    print(f"How deep must a network be for {data}? This takes about {options.minutes:g} minutes.", flush=True)
+    print(f"How deep must a network be for {data}?", flush=True)
     try:
         progress = make_depth_progress(quiet=False)
-        answer = how_deep(data, folder=folder, minutes=options.minutes, root=options.root, progress=progress)
+        answer = how_deep(
+            data,
+            folder=folder,
+            minutes=_MINUTES if options.minutes is None else options.minutes,
+            extend=options.minutes is None,
+            root=options.root,
+            progress=progress,
+        )
     except DepthInterrupted:
         print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130

@@ -41,7 +41,7 @@ class DepthOptions:
     what: Annotated[str, positional("DATA")]
     """A .csv, .parquet or .npz file, a folder of images, or the name of a known dataset (verydeep data list)."""
     minutes: Annotated[float | None, option("N")] = None
-    """How long it may take; by default, 10 minutes."""
+    """How long it may take; by default, 10 minutes, or what a slow machine needs."""
     total_epochs: Annotated[int | None, option("N")] = None
     """Train for N epochs in all, instead of --minutes; the result is the same every time on the same kind of
     processor."""
