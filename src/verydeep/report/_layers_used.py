@@ -112,7 +112,7 @@ def find_usage(
     model, objective = run.model, run_objective(run)
     names = closable_layers(model)
     layers = [names.index(name) for name in removable(model)] or None  # a residual network closes what it finds
-    group = max(1, len(layers or ()) // 50)  # closing single layers takes too long in deeper networks
+    group, choosing = _effort(len(layers or ()))
     key = _digest(model, samples, objective, layers or (), group)
     known = _load(folder / _FILE, note)
     if known is not None and known.greedy.key == key:
@@ -127,6 +127,7 @@ def find_usage(
                 samples.name,
                 train=samples.train,
                 layers=layers,
+                choosing=choosing,
                 group=group,
                 progress=progress,
                 objective=objective,
@@ -138,6 +139,18 @@ def find_usage(
     if save and (known is None or known.tolerance != tolerance):
         _save(usage, folder)
     return usage
+
+
+def _effort(layers: int) -> tuple[int, int]:
+    """How many layers are closed after each comparison, and on how many samples they are compared.
+
+    Closing single layers takes too long in networks of more than 100 layers. Above 250 layers even 50 comparisons of
+    5,000 samples do: there, fewer comparisons of fewer samples take about as long whatever the depth.
+    """
+    deepest_in_full = 250
+    if layers <= deepest_in_full:
+        return max(1, layers // 50), 5000
+    return layers**2 // (50 * deepest_in_full), max(200, 5000 * deepest_in_full**2 // layers**2)
 
 
 def _some(split: Split, samples: int | None) -> Split:
