@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from verydeep.errors import UserError
 from verydeep.files import cannot_write, make_folder
+from verydeep.terminal import echo
 
 if sys.platform == "win32":
     import msvcrt
@@ -85,7 +86,7 @@ def _hold(stream: BinaryIO, message: str, wait: bool) -> None:
             _hold_with_retries(stream, UserError(message))
             return
         if message:
-            print(message, file=sys.stderr)
+            echo(message, file=sys.stderr)
         _acquire(stream, wait=True)
 
 

@@ -1,20 +1,10 @@
 """Numbers and metrics as people write them."""
 
 import math
-import re
 
 MEASURES = {"accuracy": "accuracy", "token_accuracy": "token accuracy", "r2": "R²"}
 _LARGE = 1000  # R² of a network that diverges can have any number of digits
-# all but tab, line ends, and the codes for bold and plain text; \u202a and the following reverse what is read
-_CONTROLS = re.compile(
-    r"\x1b(?!\[[01]m)|\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-)
 LOWER_IS_BETTER = frozenset({"loss", "log_loss", "rmse", "mae"})
-
-
-def without_controls(text: str) -> str:
-    """Replace control characters, which a terminal would obey, by their escapes: names may come from someone else."""
-    return _CONTROLS.sub(lambda control: ascii(control[0])[1:-1], text)
 
 
 def plural(count: int, noun: str) -> str:

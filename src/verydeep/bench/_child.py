@@ -23,7 +23,8 @@ def main() -> None:
     with cpu_settings(options["threads"]):
         for message in received:
             answer = MEASUREMENTS[message.pop("task")](**message)
-            print(json.dumps(answer), file=answers, flush=True)
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

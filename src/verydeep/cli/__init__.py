@@ -14,7 +14,7 @@ from importlib import import_module
 
 from verydeep.errors import OtherProcessError, UserError, unknown
 from verydeep.redact import redact_text
-from verydeep.words import without_controls
+from verydeep.terminal import echo, without_controls
 
 COMMANDS = {
     "analyze": "see which layers matter: of a run, or of a network of yours",
@@ -70,14 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OtherProcessError:  # the other process reports it
         return 2
     except (UserError, OSError) as error:  # OSError: for example, standard output on a full disk
-        print(f"verydeep: {_printable(error)}", file=sys.stderr)
+        echo(f"verydeep: {_printable(error)}", file=sys.stderr)
         _discard_output()
         return 2
     except MemoryError as error:
-        print(f"verydeep: not enough memory{': ' if str(error) else ''}{str(error)[:200]}", file=sys.stderr)
+        echo(f"verydeep: not enough memory{': ' if str(error) else ''}{str(error)[:200]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("verydeep: interrupted", file=sys.stderr)
+        echo("verydeep: interrupted", file=sys.stderr)
         return 130
 
 
@@ -85,10 +85,10 @@ def _run(command: str, *rest: str) -> int:
     if command == "help" and rest:
         command, rest = rest[0], (*rest[1:], "--help")
     if command in ("-h", "--help", "help"):
-        print(_USAGE.format(commands="\n".join(f"  {name:<11} {what}" for name, what in COMMANDS.items())), end="")
+        echo(_USAGE.format(commands="\n".join(f"  {name:<11} {what}" for name, what in COMMANDS.items())), end="")
         return 0
     if command in ("-v", "-V", "--version", "version"):
-        print(f"verydeep {import_module('verydeep').__version__}")
+        echo(f"verydeep {import_module('verydeep').__version__}")
         return 0
     if command == "--completion":
         command = "completion"

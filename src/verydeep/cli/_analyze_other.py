@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verydeep.cli._other_models import ModelWithData, load_checkpoint, load_own_model
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
             note="" if blocks else NOTHING_TO_CLOSE,
         )
     if options.json:
-        print(json.dumps(summary, ensure_ascii=False))
+        echo(json.dumps(summary, ensure_ascii=False))
     else:
         print_findings(found, folder)
         print_line(f"{page}: {page.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
@@ -86,7 +87,7 @@ def _closable(options: AnalyzeOptions, subject: ModelWithData, parts: list[str])
     except NoBlocksError as error:
         if options.blocks or (options.only and set(parts) != {"flow"}):
             raise
-        print(f"verydeep: only the signal flow can be measured: {error}", file=sys.stderr)
+        echo(f"verydeep: only the signal flow can be measured: {error}", file=sys.stderr)
         print_refused(error.refused)
         return FoundBlocks((), error.refused), ["flow"]
     print_refused(found.refused)

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from verydeep.words import without_controls
+from verydeep.terminal import echo, without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ def print_markdown(lines: Sequence[str], expendable: Sequence[str] = ()) -> None
         if is_table and console.is_terminal:
             _print_table([[cell.strip() for cell in line.strip("|").split(" |")] for line in part], expendable)
         else:
-            print(*part, sep="\n")
+            echo(*part)
 
 
 def _print_table(lines: Sequence[Sequence[str]], expendable: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from verydeep.errors import UserError
 from verydeep.redact import redact
+from verydeep.terminal import echo
 from verydeep.words import is_number
 
 Options = TypeVar("Options")
@@ -136,7 +137,7 @@ def read_options(
     if "-h" in arguments or "--help" in arguments:
         from verydeep.cli._help import help_text
 
-        print(help_text(options, command, settings), end="")
+        echo(help_text(options, command, settings), end="")
         raise SystemExit(0)
     return _fill(options, default, given_options(settings, command, arguments))
 

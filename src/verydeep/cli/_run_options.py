@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from verydeep.cli._status import load_torch, status
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 from verydeep.training import resolve_pretrained
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def load_model(run: Run) -> Network:
     """Load the run's network, with a note on stderr if the run has not finished."""
     model = run.model
     if run.summary is None:
-        print(f"verydeep: {run.path} has not finished: these are its weights so far", file=sys.stderr)
+        echo(f"verydeep: {run.path} has not finished: these are its weights so far", file=sys.stderr)
     return model
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from verydeep.cli._run_options import data_label
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ def count_layers(run: Run, samples: UsageSamples, tolerance: float, folder: Path
     from verydeep.report import find_usage
 
     def note(message: str) -> None:
-        print(f"verydeep: {message}", file=sys.stderr)
+        echo(f"verydeep: {message}", file=sys.stderr)
 
     return find_usage(run, samples, tolerance, folder, bar=progress_bar, note=note)
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from verydeep.terminal import without_controls
+
 
 @contextmanager
 def status(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
@@ -18,17 +20,21 @@ def status(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     dim, plain = ("", "") if "NO_COLOR" in os.environ else ("\x1b[2m", "\x1b[0m")
     shown = ""
 
+    def write(codes: str) -> None:
+        sys.stderr.write(codes)
+        sys.stderr.flush()
+
     def show(text: str) -> None:
         nonlocal shown
         if text != shown:
-            print(f"\r\x1b[K{dim}{text} ...{plain}", end="", file=sys.stderr, flush=True)
+            write(f"\r\x1b[K{dim}{without_controls(text)} ...{plain}")
             shown = text
 
     show(text)
     try:
         yield show
     finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        write("\r\x1b[K")
 
 
 @contextmanager

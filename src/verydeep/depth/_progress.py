@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verydeep.depth._plan import DepthPlan
 from verydeep.studies import StudyProgress, format_left
+from verydeep.terminal import echo
 from verydeep.training import NotebookText, in_notebook, is_terminal
 from verydeep.words import plural
 
@@ -60,10 +61,10 @@ class DepthLines(DepthProgress):
     def phase(self, text: str) -> None:
         if text and text != self.last:
             self.last = text
-            print(text, flush=True)
+            echo(text, flush=True)
 
     def plan(self, plan: DepthPlan, spent: Callable[[], float]) -> None:
-        print(describe_plan(plan), flush=True)
+        echo(describe_plan(plan), flush=True)
 
     def update(self, records: list[TrainingRecord]) -> None:
         groups: dict[str, list[TrainingRecord]] = {}
@@ -75,13 +76,13 @@ class DepthLines(DepthProgress):
             self.ended.add(name)
             values = [record.value for record in found if record.value is not None]
             if not values:
-                print(f"{name}: diverged", flush=True)
+                echo(f"{name}: diverged", flush=True)
             elif name.startswith("settings/"):
                 settings = plural(len(found), "setting")
-                print(f"{name.removeprefix('settings/')}: {settings} tried, best loss {min(values):.4g}", flush=True)
+                echo(f"{name.removeprefix('settings/')}: {settings} tried, best loss {min(values):.4g}", flush=True)
             else:
                 mean = sum(values) / len(values)
-                print(f"{name.partition('/')[0]}: {plural(len(found), 'seed')}, mean loss {mean:.4g}", flush=True)
+                echo(f"{name.partition('/')[0]}: {plural(len(found), 'seed')}, mean loss {mean:.4g}", flush=True)
 
 
 class DepthBar(DepthProgress):

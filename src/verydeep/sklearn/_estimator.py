@@ -26,6 +26,7 @@ from verydeep.models import MLP, MLPConfig, build, separate
 from verydeep.objectives import Metric, Objective, find_metric
 from verydeep.sklearn._samples import Preparation, Samples, check_samples, fit_samples, prepare_samples
 from verydeep.sklearn._weighted import MetricWithoutWeights, WeightedObjective
+from verydeep.terminal import echo
 from verydeep.training import (
     ScheduleConfig,
     TrainConfig,
@@ -280,7 +281,7 @@ class HighwayEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit_preparation(self, samples: Samples) -> Preparation:
         preparation = fit_samples(samples, () if self.categorical is None else tuple(self.categorical))
         if self.verbose and isinstance(preparation, TablePreparation):
-            print("\n".join(preparation.describe()))
+            echo("\n".join(preparation.describe()))
         return preparation
 
     def _config(self) -> TrainConfig:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verydeep.studies._budget import Budget
 from verydeep.studies._overview import Overview
 from verydeep.studies._words import format_settings, format_value, metric_label
+from verydeep.terminal import echo
 from verydeep.training import NotebookText, clock, describe, in_notebook, is_terminal, render_text
 from verydeep.words import plural
 
@@ -126,7 +127,7 @@ class StudyLines(StudyProgress):
         self._print(f"{record.name:<{self.width}}  {text}; {done}{self.overview.describe_left()}")
 
     def _print(self, line: str) -> None:
-        print(line, flush=True)
+        echo(line, flush=True)
         self.printed = self.now()
 
 

@@ -20,6 +20,7 @@ from verydeep.cli._run_options import (
 from verydeep.cli._run_usage import count_layers, other_samples
 from verydeep.cli._status import status
 from verydeep.errors import UserError, unknown
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +157,7 @@ def _run(options: AnalyzeOptions, run: Run, beside: Run | None, parts: list[str]
     except OSError as error:
         raise cannot_write(unfinished, error) from error
     if options.json:
-        print(json.dumps(summary, ensure_ascii=False))
+        echo(json.dumps(summary, ensure_ascii=False))
     else:
         print_findings(found, folder)
 
@@ -173,7 +174,7 @@ def _possible_parts(options: AnalyzeOptions, model: Network, parts: list[str]) -
     else:
         left, why = ["flow"], "no highway layers and no residual blocks, so there is nothing to close"
     missing = ", ".join(PARTS[part] for part in parts if part not in left)
-    print(f"verydeep: this network has {why}; left out: {missing}", file=sys.stderr)
+    echo(f"verydeep: this network has {why}; left out: {missing}", file=sys.stderr)
     return left
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.analysis import Score
@@ -75,7 +76,7 @@ def _attend(options: AttendOptions, run: Run) -> None:
 
     def report(generation: int, loss: float) -> None:
         if not options.json:
-            print(f"generation {generation} of {settings.generations}: mean loss {loss:.4f}", flush=True)
+            echo(f"generation {generation} of {settings.generations}: mean loss {loss:.4f}", flush=True)
 
     model = learn_attention(network, dataset.valid, settings, report)
     splits = {"valid": dataset.valid, "test": dataset.test}
@@ -90,7 +91,7 @@ def _attend(options: AttendOptions, run: Run) -> None:
 def _print(options: AttendOptions, scores: dict[str, tuple[Score, Score]], folder: Path) -> None:
     if options.json:
         found = {name: {"before": before.accuracy, "after": after.accuracy} for name, (before, after) in scores.items()}
-        print(json.dumps(found | {"folder": str(folder)}))
+        echo(json.dumps(found | {"folder": str(folder)}))
         return
     from verydeep.cli._console import console, print_line, right_aligned_table
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from verydeep.cli._options import Json, option, read_options
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.bench import BenchTask
@@ -76,7 +77,7 @@ def _run(tasks: list[BenchTask], folder: Path) -> None:
 
 def _show(results: dict[str, dict[str, Any]], table: str, folder: Path, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(results))
+        echo(json.dumps(results))
         return
     from rich.markdown import Markdown
 

@@ -11,6 +11,7 @@ from verydeep.cli._options import Json, option, positional, read_options
 from verydeep.cli._run_options import find_run
 from verydeep.cli._status import status
 from verydeep.errors import UserError, unknown
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.training import ComparedRun, RunComparison
@@ -56,12 +57,12 @@ def main(arguments: list[str]) -> None:
         _draw(found, options.out, options.metric)
     if options.json:
         runs = [asdict(run) | {"metrics": [line.to_dict() for line in run.metrics]} for run in found.runs]
-        print(json.dumps({"runs": runs, "settings": found.settings}, indent=1, ensure_ascii=False))
+        echo(json.dumps({"runs": runs, "settings": found.settings}, indent=1, ensure_ascii=False))
         return
     _print_runs(found)
     _print_settings(found)
     if options.out is not None:
-        print(f"the curves are in {options.out}")
+        echo(f"the curves are in {options.out}")
 
 
 def _print_runs(found: RunComparison) -> None:
@@ -106,14 +107,14 @@ def _print_settings(found: RunComparison) -> None:
     from verydeep.cli._console import columns_width, console, print_columns, print_line
 
     if not found.settings:
-        print("\nall settings are equal")
+        echo("\nall settings are equal")
         return
     names = short_names([run.name for run in found.runs])
     rows = [
         {"setting": Text(setting)} | dict(zip(names, (Text(_shown(v)) for v in values), strict=True))
         for setting, values in found.settings.items()
     ]
-    print()
+    echo()
     if columns_width(rows) <= console.width:
         print_columns(rows, ("setting", *names), ())
         return

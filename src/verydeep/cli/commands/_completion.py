@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Annotated, Literal
 
 from verydeep.cli._options import Setting, option_names, positional, read_options, settings_of
+from verydeep.terminal import echo
 
 _BASH = """_verydeep() {
     local words
@@ -39,10 +40,10 @@ OPTIONS = {"completion": CompletionOptions}
 def main(arguments: list[str]) -> None:
     """Run the command."""
     if arguments[:1] == ["words"]:  # what the scripts call
-        print("\n".join(words_after(arguments[1:])))
+        echo("\n".join(words_after(arguments[1:])))
         return
     options = read_options(CompletionOptions, "completion", arguments)
-    print({"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[options.shell], end="")
+    echo({"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[options.shell], end="")
 
 
 def words_after(line: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from verydeep.cli._options import option, positional, read_options
 from verydeep.cli._status import load_torch, status
 from verydeep.errors import UserError, unknown
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +32,13 @@ class DataListOptions:
     def run(self) -> None:
         from verydeep.data import KNOWN_DATASETS
 
-        print(_ROW.format("dataset", "classes", "image", "MB", "where"))
+        echo(_ROW.format("dataset", "classes", "image", "MB", "where"))
         for known in KNOWN_DATASETS.values():
             size = sum(file.size for file in known.files) / 1e6
             image = " x ".join(map(str, known.image))
             where = _whereabouts(known, self.root)
-            print(_ROW.format(known.name, len(known.classes), image, f"{size:.0f}", where))
-        print(_ROW.format("digits", 10, "1 x 8 x 8", 0, "part of scikit-learn"))
+            echo(_ROW.format(known.name, len(known.classes), image, f"{size:.0f}", where))
+        echo(_ROW.format("digits", 10, "1 x 8 x 8", 0, "part of scikit-learn"))
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class DataGetOptions:
 
     def run(self) -> None:
         if self.name == "digits":
-            print("digits: part of scikit-learn, always available")
+            echo("digits: part of scikit-learn, always available")
             return
         load_torch()
         from verydeep.data import fetch_files
@@ -58,7 +59,7 @@ class DataGetOptions:
         with status(f"looking for {self.name}"):
             files = fetch_files(self.name, self.root)
         size = sum(len(file.data) for file in files.values()) / 1e6
-        print(f"{self.name}: {len(files)} files, {size:.0f} MB, digests verified, in {_folders(files)}")
+        echo(f"{self.name}: {len(files)} files, {size:.0f} MB, digests verified, in {_folders(files)}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class DataCheckOptions:
             found = find_files(known, self.root)
         for official in known.files:
             if official.name in found.verified:
-                print(f"verified {found.verified[official.name].path}  SHA-256 {official.sha256}")
+                echo(f"verified {found.verified[official.name].path}  SHA-256 {official.sha256}")
         if found.missing:
             raise UserError(f"{self.name} is incomplete here:\n" + "\n".join(f"  - {why}" for why in found.problems))
         _print_counts(parse_dataset(known, found.verified))
@@ -106,7 +107,7 @@ class DataShowOptions:
         with status(f"reading {self.name}"):
             dataset = load_raw(self.name, self.root)
         save_contact_sheet(contact_sheet(dataset, self.samples), self.out)
-        print(self.out)
+        echo(str(self.out))
 
 
 OPTIONS = {
@@ -156,7 +157,7 @@ def _folders(files: "Mapping[str, VerifiedFile]") -> str:
 def _print_counts(dataset: "Dataset") -> None:
     width = max(map(len, ("class", *dataset.classes)))
     train, test = (split.y.bincount(minlength=len(dataset.classes)).tolist() for split in (dataset.train, dataset.test))
-    print(f"{'class':>{width}}  train   test")
+    echo(f"{'class':>{width}}  train   test")
     for row in zip(dataset.classes, train, test, strict=True):
-        print(f"{row[0]:>{width}} {row[1]:6} {row[2]:6}")
-    print(f"{'all':>{width}} {sum(train):6} {sum(test):6}")
+        echo(f"{row[0]:>{width}} {row[1]:6} {row[2]:6}")
+    echo(f"{'all':>{width}} {sum(train):6} {sum(test):6}")

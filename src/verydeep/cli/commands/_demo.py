@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from verydeep.cli._options import DataRoot, option, read_options
 from verydeep.cli._status import load_torch
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 from verydeep.words import named_score
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
     folder = next(
         folder for number in count(1) if not ((folder := options.folder / str(number)) / "depth.json").exists()
     )
-    print(f"How deep must a network be for {data}?", flush=True)
+    echo(f"How deep must a network be for {data}?", flush=True)
     try:
         progress = make_depth_progress(quiet=False)
         answer = how_deep(
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
             progress=progress,
         )
     except DepthInterrupted:
-        print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
+        echo("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     _print(answer, folder, data)
     return 0
@@ -82,14 +83,14 @@ def _choose_data(root: Path | None) -> str:
     """MNIST if it is available, otherwise the digits, and why."""
     from verydeep.data import load_dataset
 
-    print("Looking for MNIST ...", flush=True)
+    echo("Looking for MNIST ...", flush=True)
     try:
         load_dataset("mnist", root)
     except UserError as error:
         first, *rest = str(error).splitlines()
         reasons = [line.removeprefix("  - ") for line in rest if line.startswith("  - ")]
         why = f"{first} {'; '.join(reasons)}".strip()
-        print(f"MNIST is not available: {why}\nUsing the small digits that come with scikit-learn instead.", flush=True)
+        echo(f"MNIST is not available: {why}\nUsing the small digits that come with scikit-learn instead.", flush=True)
         return "digits"
     return "mnist"
 
@@ -97,17 +98,17 @@ def _choose_data(root: Path | None) -> str:
 def _print(answer: DepthAnswer, folder: Path, data: str) -> None:
     picture = folder / "depth.png"
     answer.plot(picture)
-    print(f"\n{answer.sentence}")
+    echo(f"\n{answer.sentence}")
     if answer.disagreement:
-        print(answer.disagreement)
+        echo(answer.disagreement)
     if (compared := _compare_deepest(answer)) is not None:
-        print(compared)
-    print("This is only a first look: few seeds, few epochs, few settings.")
-    print(f"\nThe page:    {folder / 'depth.html'}\nThe picture: {picture}")
+        echo(compared)
+    echo("This is only a first look: few seeds, few epochs, few settings.")
+    echo(f"\nThe page:    {folder / 'depth.html'}\nThe picture: {picture}")
     if answer.network is not None:
         network = folder / answer.network.path
-        print(f"The network: {network}\n")
-        print(_NEXT.format(data=data, network=quote(str(network))))
+        echo(f"The network: {network}\n")
+        echo(_NEXT.format(data=data, network=quote(str(network))))
 
 
 def _compare_deepest(answer: DepthAnswer) -> str | None:

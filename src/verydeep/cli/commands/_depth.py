@@ -24,6 +24,7 @@ from verydeep.cli._study_options import ArtifactFolder, Jobs, Storage, check_stu
 from verydeep.cli.commands._train import find_settings
 from verydeep.data import DataConfig
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.depth import DepthAnswer
@@ -103,7 +104,7 @@ def main(arguments: list[str]) -> int:
             progress=progress,
         )
     except DepthInterrupted:
-        print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
+        echo("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     except UserError as error:
         message = with_option_names(str(error), settings_of(DepthOptions))
@@ -122,7 +123,7 @@ def _data(options: DepthOptions) -> DataConfig:
 
 def _print(options: DepthOptions, answer: DepthAnswer, folder: Path) -> None:
     if options.json:
-        print((folder / "depth.json").read_text(), end="")
+        echo((folder / "depth.json").read_text(), end="")
         return
     from verydeep.cli._console import print_line
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from rich.markup import escape
 
 from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +75,7 @@ def _evaluate(options: EvalOptions, run: Run) -> None:
     write_atomic(folder / "evaluation.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     files = ["evaluation.json", *_draw(found, folder, f"{run.path.resolve().name} on {name}")]
     if options.json:
-        print(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
     else:
         _print(run, name, part, found)
         _print_files(files, folder)

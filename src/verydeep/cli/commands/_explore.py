@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from verydeep.cli._options import DataRoot, RunFolder, Threads, option, read_options
+from verydeep.terminal import echo
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def main(arguments: list[str]) -> None:
 
         load_model(run)
         shown = write_explore(run, path, samples=options.samples, root=options.root, status=status, bar=progress_bar)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, self-contained, with {len(shown.x)} samples")
+    echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, self-contained, with {len(shown.x)} samples")
     if options.open and not _open(path):
-        print("open it in a browser")
+        echo("open it in a browser")
 
 
 def _open(path: Path) -> bool:

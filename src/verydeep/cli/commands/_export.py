@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, RunFolder, Threads, option, read_options
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.data import Rows
@@ -113,9 +114,9 @@ def _export_network(options: ExportOptions, run: Run) -> None:
 
 def _print_check(file: Path, check: OnnxCheck, signature: str, other: str) -> None:
     size = f"{check.size / 1e6:.1f} MB" if check.size >= 1e6 else f"{check.size / 1e3:.0f} kB"
-    print(f"{file}: {size}, {signature}")
+    echo(f"{file}: {size}, {signature}")
     batches = ", ".join(map(str, check.batches))
-    print(
+    echo(
         f"checked on {check.samples} samples in batches of {batches}: "
         f"onnxruntime and {other} differ by at most {check.difference:.1e} (1e-5 allowed)"
     )

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import Json, positional, read_options
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> None:
 
     rows = list_models() if options.name is None else _named(options.name, list_models())
     if options.json:
-        print(json.dumps([vars(row) for row in rows], indent=1, ensure_ascii=False))
+        echo(json.dumps([vars(row) for row in rows], indent=1, ensure_ascii=False))
     elif options.name is None:
         _print_table(rows)
     else:

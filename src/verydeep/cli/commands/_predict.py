@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from verydeep.cli._options import Argument, RunFolder, Threads, option, positional, read_options
 from verydeep.errors import UserError, list_names
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,11 +95,9 @@ def _predict(options: PredictOptions, run: Run) -> None:
             return
         write_parts(options.out, parts)
     if options.json:
-        print(
-            json.dumps({"file": str(options.out), "rows": source.rows, "ignored": source.ignored}, ensure_ascii=False)
-        )
+        echo(json.dumps({"file": str(options.out), "rows": source.rows, "ignored": source.ignored}, ensure_ascii=False))
     else:
-        print(f"{options.out}: predictions for {source.rows:,} {source.noun}")
+        echo(f"{options.out}: predictions for {source.rows:,} {source.noun}")
 
 
 class _Source:
@@ -142,7 +141,7 @@ class _Source:
         self.ignored = [name for name in self.predictor.extra_columns(samples) if name not in names]
         if self.ignored:
             columns = "the column" if len(self.ignored) == 1 else "the columns"
-            print(f"verydeep: {columns} {list_names(self.ignored)} of {table.path} will not be used", file=sys.stderr)
+            echo(f"verydeep: {columns} {list_names(self.ignored)} of {table.path} will not be used", file=sys.stderr)
         return names
 
 

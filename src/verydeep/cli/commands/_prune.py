@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from verydeep.cli._options import DataRoot, Json, RunFolder, Threads, option, read_options
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.analysis import DepthUsage, PruneReport
@@ -74,7 +75,7 @@ def _prune_run(options: PruneOptions, run: Run, tolerance: float) -> int:
     try:
         report = _prune(options, run, model, folder, tolerance, tuning)
     except Interrupted as stopped:
-        print(f"verydeep: {stopped}", file=sys.stderr)
+        echo(f"verydeep: {stopped}", file=sys.stderr)
         return 130
     _print(options, report, folder)
     return 0
@@ -189,7 +190,7 @@ def _save(report: PruneReport, run: Run, folder: Path) -> None:
 
 def _print(options: PruneOptions, report: PruneReport, folder: Path) -> None:
     if options.json:
-        print(json.dumps(asdict(report) | {"folder": str(folder)}))
+        echo(json.dumps(asdict(report) | {"folder": str(folder)}))
         return
     from verydeep.cli._console import console, print_line, right_aligned_table
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import DataRoot, RunFolder, Threads, option, read_options
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.analysis import Findings
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> None:
         evaluation, split = _evaluation_of(run, options.root) if options.analysis else (None, "test")
         with status("drawing the report"):
             write_report(run, path, findings, note, evaluation=evaluation, split=split)
-    print(f"{path}: {path.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
+    echo(f"{path}: {path.stat().st_size / 1e3:,.0f} kB, self-contained; open it in a browser")
 
 
 def _analysis_of(run: Run, root: Path | None) -> tuple[Findings | None, str]:

@@ -14,6 +14,7 @@ from verydeep.cli._status import load_torch
 from verydeep.cli._study_options import ArtifactFolder, Heartbeat, Storage, check_study_options, storage_address
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +107,7 @@ def main(arguments: list[str]) -> int:
         if options.what in ("fig1", "all") and not interrupt.requested:
             _reproduce_fig1(options, _seconds(options, time.monotonic() - began))
     if interrupt.requested:
-        print("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
+        echo("verydeep: interrupted and saved; the same command continues", file=sys.stderr)
         return 130
     return 0
 
@@ -194,12 +195,12 @@ def _write_fig1(study: Fig1, quick: bool) -> None:
     write_atomic(study.results / "table.json", json.dumps(values, indent=1) + "\n")
     write_atomic(study.results / "fig1.md", fig1_page(found, study.protocol))
     print_markdown(fig1_table_lines(rows), _EXPENDABLE)
-    print()
+    echo()
     print_markdown(claim_lines(rows, left))
-    print()
-    print(f"{study.time_left()}; figure, table and analysis are in {study.results}")
+    echo()
+    echo(f"{study.time_left()}; figure, table and analysis are in {study.results}")
     if study.results.name == "fig1":  # among the other results, not in a folder of its own
-        print(f"everything measured so far: {write_page(study.results.parent, quick)}")
+        echo(f"everything measured so far: {write_page(study.results.parent, quick)}")
 
 
 def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds: float | None) -> None:
@@ -215,10 +216,10 @@ def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds
         skipped = tables.train(study, options.root, seconds, make_study_progress(quiet=False))
         for name, reason in skipped.items():
             paused = reason.endswith("is paused") and options.epochs is not None
-            print(f"{name} {reason}{'; train it to its end, without --epochs' if paused else ''}")
+            echo(f"{name} {reason}{'; train it to its end, without --epochs' if paused else ''}")
     _write_tables(tables, names, results, study.jobs)
     for row in tables.refused:
-        print(f"skipped: {tables.found[row].refusal}")
+        echo(f"skipped: {tables.found[row].refusal}")
 
 
 def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
@@ -238,8 +239,8 @@ def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
     everything = Claims(EXPERIMENTS, results, runs, quick=options.quick)
     everything.write()
     print_markdown(claims_table_lines(list(everything.found.values())), _EXPENDABLE)
-    print()
-    print(f"verdicts, numbers and pictures: {write_claims_page(results, options.quick)}")
+    echo()
+    echo(f"verdicts, numbers and pictures: {write_claims_page(results, options.quick)}")
 
 
 def _only(options: ReproduceOptions) -> str | None:
@@ -299,12 +300,12 @@ def _write_tables(tables: Tables, names: Sequence[str], results: Path, jobs: int
         panels = [(title.partition(":")[0], table_panel(table, found)) for table, title in TABLES.items()]
         plot_tables(panels, tables.results / f"curves.{suffix}")
     for table in names:
-        print(TABLES[table])
+        echo(TABLES[table])
         print_markdown(table_lines(table, found), _EXPENDABLE)
         if table != "table2":
-            print("The authors' log next to ours")
+            echo("The authors' log next to ours")
             print_markdown(log_lines(found, table))
-    print(f"{time_left(tables, jobs)}; everything measured so far: {write_page(results, tables.quick)}")
+    echo(f"{time_left(tables, jobs)}; everything measured so far: {write_page(results, tables.quick)}")
 
 
 def table_panel(table: str, found: Sequence[TableResult]) -> list[TableCurves]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from verydeep.cli._options import Json, option, positional, read_options
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.training import RunInfo
@@ -48,14 +49,14 @@ def main(arguments: list[str]) -> int:
 
     runs = list_runs(options.folder)
     if options.json:
-        print(json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False))
+        echo(json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False))
     elif runs:
         _print_table(runs)
     else:
-        print(f"no runs in {options.folder}")
+        echo(f"no runs in {options.folder}")
     for study in [] if options.json else list_studies(options.folder):
         name = quote(str(study))
-        print(f"{study} is a search: verydeep search show {name}, or verydeep runs {name} for its trials")
+        echo(f"{study} is a search: verydeep search show {name}, or verydeep runs {name} for its trials")
     return 0
 
 
@@ -68,13 +69,13 @@ def _remove(options: RunsOptions) -> int:
         if not sys.stdin.isatty():
             raise UserError("--remove asks for confirmation; without a terminal, add --yes")
         for path, count in runs.items():
-            print(f"{path}{f' ({count} runs)' if count > 1 else ''}")
+            echo(f"{path}{f' ({count} runs)' if count > 1 else ''}")
         if input("Delete with everything inside? [y/N] ").strip().lower() not in ("y", "yes"):
-            print("nothing was removed")
+            echo("nothing was removed")
             return 0
     for path in runs:
         remove_run(path)
-        print(f"removed {path}")
+        echo(f"removed {path}")
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from verydeep.cli._help import field_texts
 from verydeep.cli._options import option, read_options
+from verydeep.terminal import echo
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> None:
     options = read_options(SchemaOptions, "schema", arguments)
     text = json.dumps(config_schema(), indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
-        print(text, end="")
+        echo(text, end="")
     else:
         write_atomic(options.out, text)
 

@@ -23,6 +23,7 @@ from verydeep.cli._study_options import (
 from verydeep.cli.commands._train import reject_former_names
 from verydeep.errors import UserError, unknown
 from verydeep.files import write_atomic
+from verydeep.terminal import echo
 from verydeep.words import plural
 
 if TYPE_CHECKING:
@@ -141,10 +142,10 @@ def _search(options: SearchOptions) -> int:
     ending = run_study(study, jobs=options.jobs, budget=budget, root=options.root, progress=progress)
     if ending == "complete":
         if not options.quiet:
-            print(f"complete; the results: verydeep search show {quote(str(folder))}")
+            echo(f"complete; the results: verydeep search show {quote(str(folder))}")
         return 0
     remedy = "a larger --budget" if budget.epochs is not None and ending != "interrupted" else "the same command"
-    print(f"verydeep: {ending}; everything is saved; continue with {remedy}", file=sys.stderr)
+    echo(f"verydeep: {ending}; everything is saved; continue with {remedy}", file=sys.stderr)
     return 130 if ending == "interrupted" else 0
 
 
@@ -158,14 +159,14 @@ def _show(options: SearchShowOptions) -> int:
         study = open_search(options.study, storage=storage_address(options.storage, options.study))
         found = study.records()
     if options.json:
-        print(to_json(study, found), end="")
+        echo(to_json(study, found), end="")
         return 0
     folder = options.out or options.study / "show"
     write_atomic(folder / "trials.csv", to_csv(found))
     write_atomic(folder / "trials.json", to_json(study, found))
     pictures = _draw(study, found, folder)
     _print(study, found, ranked(found, study.maximise)[: options.top])
-    print(f"{folder}: trials.csv, trials.json{''.join(f', {picture.name}' for picture in pictures)}")
+    echo(f"{folder}: trials.csv, trials.json{''.join(f', {picture.name}' for picture in pictures)}")
     return 0
 
 
@@ -216,8 +217,8 @@ def _best(options: SearchBestOptions) -> int:
     path = options.out or options.study / "best.toml"
     head = f"# Trial {best.number} of study {study.name}: {metric} {best.value:.6g}, the best of {len(found)}.\n"
     write_atomic(path, head + to_toml(to_dict(config)))
-    print(f"{path}: trial {best.number}, {metric} {best.value:.6g}; train it with: verydeep train {quote(str(path))}")
+    echo(f"{path}: trial {best.number}, {metric} {best.value:.6g}; train it with: verydeep train {quote(str(path))}")
     with storage_errors():
         run = study.fetch_run(best.name)
-    print(f"the run: {run}" if run else f"the run is on {best.host}, in {best.run}")
+    echo(f"the run: {run}" if run else f"the run is on {best.host}, in {best.run}")
     return 0

@@ -34,6 +34,7 @@ from verydeep.cli._study_options import (
 )
 from verydeep.config import former_names
 from verydeep.errors import UserError
+from verydeep.terminal import echo
 from verydeep.training import TrainConfig
 from verydeep.words import named_score, plural
 
@@ -115,10 +116,10 @@ def main(arguments: list[str]) -> int:
             path = stopped.run.path if isinstance(stopped, Interrupted) else stopped.seeds.path
             same = isinstance(options, TrainOptions) and options.continue_
             how = "the same command" if same else f"verydeep train --resume {quote(str(path))}"
-            print(f"verydeep: interrupted and saved; continue with: {how}", file=sys.stderr)
+            echo(f"verydeep: interrupted and saved; continue with: {how}", file=sys.stderr)
         return 130
     if _is_first_process() and not options.quiet:
-        print(ending)
+        echo(ending)
     return 0
 
 
@@ -147,7 +148,7 @@ def _train(options: TrainOptions, progress: TrainingProgress) -> str:
         and not options.quiet
         and _is_first_process()
     ):
-        print("training on mnist; for other data: verydeep train PATH_OR_NAME", flush=True)
+        echo("training on mnist; for other data: verydeep train PATH_OR_NAME", flush=True)
     starts = _announce(options, progress)
     run = train(
         options.settings, options.folder, resume=options.continue_, loaded=data, root=options.root, progress=progress
@@ -180,7 +181,7 @@ def _announce(options: TrainOptions, progress: TrainingProgress) -> list[Positio
     def announce(run: Run, position: Position, batches: int) -> None:
         if not options.quiet and (position.epoch or position.batch):
             done = f"{position.epoch} of {plural(run.config.epochs, 'epoch')}"
-            print(f"continuing {run.path} after {done}", flush=True)
+            echo(f"continuing {run.path} after {done}", flush=True)
         starts.append(position)
         start(run, position, batches)
 
@@ -236,11 +237,11 @@ def _several(options: TrainOptions | ResumeOptions) -> str:
     else:
         assert options.seeds is not None
         if options.seeds > 0 and not options.quiet:
-            print(what_is_trained(options), flush=True)
+            echo(what_is_trained(options), flush=True)
         seeds = train_seeds(options.settings, options.seeds, options.folder, **shared)
     if failed := seeds.problems:
         if not options.quiet:
-            print(seeds.describe())
+            echo(seeds.describe())
         first, problem = next(iter(failed.items()))
         raise UserError(
             f"{len(failed)} of {plural(len(seeds.seeds), 'seed')} failed (seed {first}: {problem}); try again with: "

@@ -18,6 +18,7 @@ from verydeep.cli._study_options import (
     check_study_options,
     storage_address,
 )
+from verydeep.terminal import echo
 
 if TYPE_CHECKING:
     from verydeep.studies import Study
@@ -72,12 +73,12 @@ def main(arguments: list[str]) -> int:
         )
     if complete:
         if not options.quiet:
-            print("the study is complete")
+            echo("the study is complete")
         return 0
     if interrupt.requested and (budget.seconds is None or time.monotonic() - began < budget.seconds):
-        print("verydeep: stopped; everything is saved", file=sys.stderr)
+        echo("verydeep: stopped; everything is saved", file=sys.stderr)
         return 130
-    print("verydeep: the budget is used up; everything is saved", file=sys.stderr)
+    echo("verydeep: the budget is used up; everything is saved", file=sys.stderr)
     return 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from verydeep.cli._console import console, print_line, right_aligned_table
 from verydeep.cli._run_usage import usage_lines
+from verydeep.terminal import echo
 from verydeep.words import MEASURES, named_score, score
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def print_refused(refused: Sequence[RefusedBlock]) -> None:
     from verydeep.analysis import refusal_lines
 
     for line in refusal_lines(refused):
-        print(f"verydeep: {line}", file=sys.stderr)
+        echo(f"verydeep: {line}", file=sys.stderr)
 
 
 def print_findings(found: Findings, folder: Path) -> None:

@@ -10,6 +10,7 @@ from verydeep.studies._budget import Budget
 from verydeep.studies._open import open_study
 from verydeep.studies.storage._postgres import with_retry
 from verydeep.studies.worker._worker import CRASHED, TrainingCrashed, work
+from verydeep.terminal import echo
 from verydeep.training import interruptible
 
 
@@ -35,7 +36,7 @@ def main() -> int:
                 send=send_if_possible,
             )
     except UserError as error:
-        print(error, file=sys.stderr)
+        echo(str(error), file=sys.stderr)
         return 0 if interrupt.requested else 2
     except TrainingCrashed as crash:
         traceback.print_exception(crash.__cause__)

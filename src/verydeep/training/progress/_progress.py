@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from verydeep.terminal import echo
 from verydeep.training.progress._notebook import NotebookText, in_notebook
 from verydeep.words import METRIC_NAMES, metric_value, named_score
 
@@ -70,7 +71,7 @@ class TrainingProgress:
 
     def warn(self, message: str) -> None:
         """Called when something went wrong that training could recover from; prints the message."""
-        print(f"verydeep: {message}", file=sys.stderr)
+        echo(f"verydeep: {message}", file=sys.stderr)
 
     def close(self) -> None:
         """Called when training stops, for any reason."""
@@ -94,17 +95,17 @@ class ProgressLines(TrainingProgress):
     """A line per epoch, for logs; if there are many short ones, a line for some of them."""
 
     def summary(self, lines: list[str]) -> None:
-        print("\n".join(lines), flush=True)
+        echo("\n".join(lines), flush=True)
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         self.epochs, self.lines = run.config.epochs, _Thinned(run.config.epochs)
 
     def epoch(self, metrics: EpochMetrics) -> None:
         if self.lines.shows(metrics):
-            print(describe(metrics, self.epochs), flush=True)
+            echo(describe(metrics, self.epochs), flush=True)
 
     def note(self, message: str) -> None:
-        print(message, flush=True)
+        echo(message, flush=True)
 
 
 class LiveProgress(TrainingProgress):
@@ -151,7 +152,7 @@ class ProgressBar(LiveProgress):
     """A live bar for the current epoch, and lines for the epochs before."""
 
     def summary(self, lines: list[str]) -> None:
-        print("\n".join(lines), flush=True)
+        echo("\n".join(lines), flush=True)
 
     def start(self, run: Run, position: Position, batches: int) -> None:
         from rich.console import Console
@@ -180,7 +181,7 @@ class ProgressBar(LiveProgress):
             self.progress.console.print(describe(metrics, self.epochs), highlight=False, soft_wrap=True)
 
     def note(self, message: str) -> None:
-        print(message, flush=True)
+        echo(message, flush=True)
 
     def close(self) -> None:
         if hasattr(self, "progress"):
