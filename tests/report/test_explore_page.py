@@ -327,3 +327,14 @@ def test_text_can_be_read_on_light_dark_and_paper(opened: Explored) -> None:
         maps.add(opened.pixels("[data-panel=outputs] .map"))
     assert papers == {"rgb(255, 255, 255)", "rgb(22, 24, 29)"}
     assert len(maps) > 1
+
+
+def test_it_prints_the_layers_across_the_whole_page(opened: Explored) -> None:
+    page = opened.page
+    page.set_viewport_size({"width": 718, "height": 1000})  # what is left of A4
+    page.emulate_media(media="print")
+    across = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().width]"
+    whole = page.locator(".workbench").evaluate(across)
+    assert page.locator("#journey").evaluate(across) == pytest.approx(whole, abs=1)
+    assert not page.locator(".panels figcaption span").first.is_visible()  # what a click does
+    assert page.locator(".bars .fill").first.evaluate("fill => getComputedStyle(fill).printColorAdjust") == "exact"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from verydeep.cli._options import Argument, RunFolder, Threads, option, positional, read_options
 from verydeep.errors import UserError, list_names
 from verydeep.terminal import echo
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +98,7 @@ def _predict(options: PredictOptions, run: Run) -> None:
     if options.json:
         echo(json.dumps({"file": str(options.out), "rows": source.rows, "ignored": source.ignored}, ensure_ascii=False))
     else:
-        echo(f"{options.out}: predictions for {source.rows:,} {source.noun}")
+        echo(f"{options.out}: predictions for {plural(source.rows, source.noun)}")
 
 
 class _Source:
@@ -111,7 +112,7 @@ class _Source:
 
     def __init__(self, options: PredictOptions, predictor: Predictor) -> None:
         self.options, self.predictor = options, predictor
-        self.rows, self.noun = 0, "rows"
+        self.rows, self.noun = 0, "row"
         self.ignored: list[str] = []
 
     def parts(self) -> Iterator[Part]:
@@ -122,7 +123,7 @@ class _Source:
             samples = predictions.samples
             if number == 0:
                 names = self._kept_names(samples)
-                self.noun = "images" if samples.files else "rows"
+                self.noun = "image" if samples.files else "row"
             yield Part(_kept(samples, names), predictions, self.predictor.task)
             self.rows += len(samples)
 
