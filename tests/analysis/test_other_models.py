@@ -126,9 +126,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint(folder / "gpt2")
-    code, out, _ = run(capsys, "analyze", "--hf", "gpt2", "--text", "text.txt", "--context", "16", "--tolerance", "5%")
+    arguments = ("analyze", "--hf", "gpt2", "--text", "text.txt", "--context", "16", "--tolerance", "5%")
+    capsys.readouterr()
+    code, out, errors = run(capsys, *arguments)
     assert code == 0
-    assert "Layers used" in out
+    assert errors == ""  # no progress bar where nobody watches
+    assert "of the second half of text.txt, sequences of 16 tokens" in " ".join(out.split())
     found = summary(folder / "analysis")
     assert [row["layer"] for row in found["lesions"]] == [f"transformer.h.{n}" for n in range(3)]
     assert found["hf"] == "gpt2"
@@ -154,6 +157,21 @@ def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest
     assert len(summary(folder / "b")["lesions"]) == 6
 
 
+def test_a_text_of_few_sequences_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint(folder / "gpt2")
+    (folder / "short.txt").write_text("the cat sat on the mat " * 25)
+    arguments = ("analyze", "--hf", "gpt2", "--text", "short.txt")
+    capsys.readouterr()
+    code, _, errors = run(capsys, *arguments, "--context", "16")
+    assert code == 2
+    assert errors == (
+        "verydeep: --text short.txt: 150 tokens make 9 sequences of 16 tokens, and at least 10 are needed; give a longer "
+        "text, or a smaller --context\n"
+    )
+    assert run(capsys, *arguments, "--context", "15", "--only", "lesions")[0] == 0
+    assert run(capsys, *arguments, "--context", "15", "--samples", "9")[0] == 2
+
+
 def test_a_masked_language_model_needs_the_names_of_its_layers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +182,7 @@ def test_a_masked_language_model_needs_the_names_of_its_layers(
     assert "3 blocks cannot be closed (the sum is normalised; name such layers to leave them out)" in note
     command = "verydeep analyze --hf bert --text text.txt --blocks &#39;bert.encoder.layer.*&#39; --out analysis-named"
     assert command in (folder / "analysis" / "report.html").read_text()
-    assert "blocks=['bert.encoder.layer.*']" in note
+    assert "--blocks, such as 'bert.encoder.layer.*'" in note
     run(capsys, *arguments, "--blocks", "bert.encoder.layer.*", "--only", "lesions", "--out", "named")
     assert len(summary(folder / "named")["lesions"]) == 3
 

@@ -115,7 +115,7 @@ def _analyse(
 
     def usage(progress: Progress | None) -> Any:  # noqa: ANN401
         greedy = analysis.greedy_lesions(
-            model, subject.measured, where, train=subject.train, progress=progress, **common
+            model, subject.measured, subject.measured_where, train=subject.train, progress=progress, **common
         )
         if subject.selected_on != "train":
             greedy = replace(greedy, training=None, selected_on=subject.selected_on)

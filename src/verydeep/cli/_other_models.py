@@ -14,6 +14,7 @@ from verydeep.cli._run_options import data_label, printable, subsample
 from verydeep.cli._status import status
 from verydeep.errors import UserError, install_command, shorten
 from verydeep.files import require_regular
+from verydeep.words import plural
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BATCH = 8  # sequences
 _LONGEST = 256  # tokens of a sequence, by default
 _MOST_LAYERS = 100_000
+_FEWEST = 10  # sequences; fewer say nothing about a layer
 _ABOUT_PICKLES = "only .safetensors files are loaded, because other files may run code"
 
 _TOKENISERS = ("tokenizer*", "vocab*", "*.model", "merges.txt")  # files of which a tokeniser has at least one
@@ -40,6 +42,7 @@ class ModelWithData:
         where: What results call the samples.
         samples: How many there are; None if that is not known before they are read.
         measured: The samples on which the layers used are counted.
+        measured_where: What results call them.
         train: The samples on which the order of closing is selected; None if that is `measured`.
         objective: What is measured; None if it follows from the data.
         selected_on: What results call `train`.
@@ -51,6 +54,7 @@ class ModelWithData:
     where: str
     samples: int | None
     measured: Data
+    measured_where: str
     train: Data | None
     objective: Objective | None
     selected_on: str = "train"
@@ -82,7 +86,7 @@ def load_own_model(
     if rest:
         data, objective = rest[0], rest[1] if len(rest) > 1 else None
         where = printable(place)
-        return ModelWithData(place, model, data, where, None, data, None, objective, where)
+        return ModelWithData(place, model, data, where, None, data, where, None, objective, where)
     if source is None:
         raise UserError(f"{place} returns a model only; say what it is measured on: --data PATH_OR_NAME")
     from verydeep.data import load_dataset
@@ -96,8 +100,9 @@ def load_own_model(
     used = subsample(part, samples)
     measured = subsample(dataset.train, samples) if name == "test" else used  # never count layers on the test data
     train = subsample(dataset.train, samples) if name == "valid" else None
-    where = f"{data_label(source, '')}, {name}"
-    return ModelWithData(place, model, used, where, len(used), measured, train, None)
+    label = data_label(source, "")
+    measured_where = f"{label}, {'train' if name == 'test' else name}"
+    return ModelWithData(place, model, used, f"{label}, {name}", len(used), measured, measured_where, train, None)
 
 
 def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
@@ -149,21 +154,28 @@ def load_checkpoint(folder: Path, text: Path | None, context: int | None, sample
     length = min(_LONGEST, longest) if context is None else context
     if not 2 <= length <= longest:
         raise UserError(f"--context {length}: give at least 2 tokens and at most {longest}, which the model takes")
-    rows = _sequences(tokenizer, content, length)
+    rows = _sequences(text, tokenizer, content, length)
     if samples is not None:
-        if samples < 1:
-            raise UserError(f"--samples must be at least 1, got {samples}")
+        if samples < _FEWEST:
+            raise UserError(f"--samples must be at least {_FEWEST}, got {samples}")
         import torch
 
         rows = rows[torch.linspace(0, len(rows) - 1, min(samples, len(rows))).long()]
     half = len(rows) // 2
-    measured, train = (rows[half:], rows[:half]) if half else (rows, None)
-    batches = [None if part is None else list(part.split(_BATCH)) for part in (rows, measured, train)]
-    where = f"{printable(text.name)}, sequences of {length} tokens"
-    order = where if train is None else f"the first half of {printable(text.name)}"
-    assert batches[0] is not None
-    assert batches[1] is not None
-    return ModelWithData(str(folder), model, batches[0], where, len(rows), batches[1], batches[2], objective, order)
+    data, measured, train = (list(part.split(_BATCH)) for part in (rows, rows[half:], rows[:half]))
+    name, sequences = printable(text.name), f"sequences of {length} tokens"
+    return ModelWithData(
+        str(folder),
+        model,
+        data,
+        f"{name}, {sequences}",
+        len(rows),
+        measured,
+        f"the second half of {name}, {sequences}",
+        train,
+        objective,
+        f"the first half of {name}",
+    )
 
 
 def _read_text(path: Path) -> str:
@@ -202,6 +214,7 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
         raise UserError(f"--hf needs transformers: {install_command('transformers')}") from error
     from verydeep.objectives import CausalLanguageModel, MaskedLanguageModel
 
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **local)
@@ -231,12 +244,15 @@ def _check_config(folder: Path, config: Any) -> None:  # noqa: ANN401
         raise UserError(f"--hf {folder}: config.json names code to download, {shorten(code)}; remove that entry")
 
 
-def _sequences(tokenizer: Any, content: str, length: int) -> Tensor:  # noqa: ANN401
+def _sequences(path: Path, tokenizer: Any, content: str, length: int) -> Tensor:  # noqa: ANN401
     """The tokens of a text in rows; what is left over at the end is not used."""
     import torch
 
     tokens = torch.tensor(tokenizer(content, verbose=False)["input_ids"], dtype=torch.long)
-    if len(tokens) < 2:
-        raise UserError("the text has fewer than two tokens")
-    rows = max(1, len(tokens) // length)
+    rows = len(tokens) // length
+    if rows < _FEWEST:
+        raise UserError(
+            f"--text {path}: {plural(len(tokens), 'token')} make {plural(rows, 'sequence')} of {length} tokens, and at "
+            f"least {_FEWEST} are needed; give a longer text, or a smaller --context"
+        )
     return tokens[: rows * length].view(rows, -1)

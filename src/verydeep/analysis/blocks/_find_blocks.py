@@ -239,11 +239,9 @@ class _Finder:
         if call.proof is not None and call.proof.path.exact:
             return self._block(name, "residual")
         if call.carried is None:
-            shapes = [leaf.shape for leaf in call.inputs]
-            raise UserError(
-                f"'{name}' cannot be closed: it returns {call.returned}, and none of its inputs has this shape "
-                f"(they have {', '.join(map(str, shapes)) or 'none'})"
-            )
+            shapes = ", ".join(str(leaf.shape) for leaf in call.inputs)
+            takes = f"takes {shapes}" if shapes else "takes no tensor of floating-point numbers"
+            raise UserError(f"'{name}' cannot be closed: it {takes} and returns {call.returned}")
         return self._block(name, "named")
 
     def _block(self, name: str, kind: Literal["residual", "branch", "named"]) -> Block:
@@ -353,13 +351,13 @@ class _Finder:
             pattern = _with_asterisks(normalised[0].name)
             return (
                 f"this {kind} normalises after its additions (post-norm), so a closed layer is not defined by them; "
-                f"name the layers to leave out: blocks=[{pattern!r}]"
+                f"name the layers to leave out with blocks= or --blocks, such as {pattern!r}"
             )
         first = next(iter(self.refused.values()), None)
         why = "" if first is None else f"; {first.message}"
         return (
             f"the forward pass of this {kind} uses no highway layers and no residual blocks{why}; "
-            "modules to leave out can be named in blocks=, such as blocks=['layers.*']"
+            "modules to leave out can be named with blocks= or --blocks, such as 'layers.*'"
         )
 
 

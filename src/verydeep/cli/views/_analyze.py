@@ -110,7 +110,7 @@ def _lines(found: Findings) -> list[str]:
             lines.append("No layer closed alone costs more than noise")
         lines.append(
             f"Idle when closed alone (at most {_idle(found.lesions)} or one standard error lost), counted from 1: "
-            f"layers {ranges(idle_alone(found.lesions))}"
+            f"{ranges(idle_alone(found.lesions))}"
         )
     if found.usage is not None:
         lines += usage_lines(found.usage)
