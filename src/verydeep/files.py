@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
+from types import GenericAlias, MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +32,8 @@ _PARTIAL = ".partial"
 _STALE = 3600.0  # seconds after which a temporary file without a lock is abandoned
 _LARGEST = 2**28  # bytes of a JSON or TOML file
 _NAMES = {dict: "a table", list: "a list", str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-_NO_TYPES: Mapping[str, type | tuple[type, ...]] = MappingProxyType({})
+Kind = type | GenericAlias  # of an entry; list[str] is a list of texts
+_NO_TYPES: Mapping[str, Kind | tuple[Kind, ...]] = MappingProxyType({})
 
 
 def write_atomic(path: Path, data: bytes | str | Callable[[Path], None]) -> None:
@@ -143,7 +144,7 @@ def require_regular(path: Path) -> Path:
     return path
 
 
-def read_json(path: Path, hint: str = "", types: Mapping[str, type | tuple[type, ...]] = _NO_TYPES) -> dict[str, Any]:
+def read_json(path: Path, hint: str = "", types: Mapping[str, Kind | tuple[Kind, ...]] = _NO_TYPES) -> dict[str, Any]:
     """Read the JSON object in a file.
 
     Args:
@@ -161,16 +162,25 @@ def read_json(path: Path, hint: str = "", types: Mapping[str, type | tuple[type,
     return values
 
 
-def check_entry(values: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> None:
+def check_entry(values: Mapping[str, Any], name: str, kind: Kind | tuple[Kind, ...], where: str) -> None:
     """Raise a `UserError` if an entry has another type; it may be missing or null, and a whole number is a float."""
     value: Any = values
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    allowed = {*kinds, *((int,) if float in kinds else ())}
-    if value is not None and type(value) not in allowed:
-        expected = " or ".join(_NAMES[each] for each in kinds)
+    if value is not None and not any(_is(value, each) for each in kinds):
+        expected = " or ".join(map(_name_of, kinds))
         raise UserError(f"{where} is damaged: expected {expected} as '{name}', got {str(value)[:40]!r}; restore it")
+
+
+def _is(value: object, kind: Kind) -> bool:
+    if isinstance(kind, GenericAlias):
+        return type(value) is list and all(_is(item, kind.__args__[0]) for item in value)
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
+def _name_of(kind: Kind) -> str:
+    return "a list of texts" if isinstance(kind, GenericAlias) else _NAMES[kind]
 
 
 def read_text(path: Path) -> str:

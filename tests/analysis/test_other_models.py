@@ -165,8 +165,8 @@ def test_a_text_of_few_sequences_is_refused(folder: Path, capsys: pytest.Capture
     code, _, errors = run(capsys, *arguments, "--context", "16")
     assert code == 2
     assert errors == (
-        "verydeep: --text short.txt: 150 tokens make 9 sequences of 16 tokens, and at least 10 are needed; give a longer "
-        "text, or a smaller --context\n"
+        "verydeep: --text short.txt: 150 tokens make 9 sequences of 16 tokens, and at least 10 are needed; "
+        "give a longer text, or a smaller --context\n"
     )
     assert run(capsys, *arguments, "--context", "15", "--only", "lesions")[0] == 0
     assert run(capsys, *arguments, "--context", "15", "--samples", "9")[0] == 2

@@ -61,6 +61,16 @@ def test_only_missing_files_are_downloaded(web: Web, tmp_path: Path) -> None:
     assert web.asked == [("/t10k-labels-idx1-ubyte.gz", None)]
 
 
+def test_a_temporary_file_of_a_killed_process_is_removed_even_if_nothing_is_missing(web: Web, tmp_path: Path) -> None:
+    small = small_idx(web.address)
+    serve(web, small)
+    find_or_fetch(small.known, tmp_path, QUICK)
+    left = tmp_path / "MNIST" / "raw" / ".t10k-labels-idx1-ubyte.0123.partial"
+    left.write_bytes(b"cut")
+    find_or_fetch(small.known, tmp_path, QUICK)
+    assert not left.exists()
+
+
 def test_a_local_archive_is_unpacked_instead_of_downloaded(web: Web, tmp_path: Path) -> None:
     small = small_cifar(web.address)
     archive = tmp_path / "cifar-10-binary.tar.gz"

@@ -25,6 +25,7 @@ from verydeep.data.known._local_files import (
 )
 from verydeep.data.known._npm import fetch_npm
 from verydeep.errors import UserError
+from verydeep.files import remove_partial_files
 from verydeep.lock import exclusive_lock
 
 
@@ -54,10 +55,12 @@ def find_or_fetch(
     known: KnownDataset, root: Path | None, retry: RetryPolicy | None = None
 ) -> Mapping[str, VerifiedFile]:
     """Find the dataset's files on this machine, or fetch those that are missing."""
+    home = search_roots(root)[0]
+    remove_partial_files(home / known.folder)
     found = find_files(known, root)
     if not found.missing:
         return found.verified
-    home, failures = search_roots(root)[0], list(found.problems)
+    failures = list(found.problems)
     try:
         with exclusive_lock(home / f".{known.name}.lock", f"waiting for another process that is fetching {known.name}"):
             found = _fetch_missing(known, root, retry, failures)

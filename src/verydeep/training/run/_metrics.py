@@ -73,6 +73,8 @@ class EpochMetrics:
         numbers = {name: _number(name, values[name]) for name in _NUMBERS if name in values}
         if type(numbers.get("epoch")) is not int:
             raise UserError("'epoch' is not a whole number")
+        if not 0 <= numbers.get("seconds", 0.0) < math.inf:
+            raise UserError("'seconds' is not a time")
         return cls(**numbers, extra={name: value for name, value in values.items() if name not in _NUMBERS})
 
 

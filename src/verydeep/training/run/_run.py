@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError
 from verydeep.files import (
+    Kind,
     append,
     cannot_write,
     make_folder,
@@ -54,6 +55,26 @@ FORMAT = 1
 # What is written before config.json, which makes a folder a run; the others if its network is made from another run's.
 _FIRST_FILES = {"lock", "data.json", "environment.json"}
 _DERIVED_FILES = {"model.safetensors", "metrics.jsonl", "events.log", "summary.json", "prune.npz", "prune.json"}
+_CONFIG_TYPES: dict[str, Kind] = {  # of config.json
+    "architecture": str,
+    "chosen": list[str],
+    "config": dict,
+    "config.classes": int,
+    "data": dict,
+    "data.checksum": int,
+    "data.checksums": dict,
+    "data.test": int,
+    "data.train": int,
+    "data.valid": int,
+    "lower_is_better": list[str],
+    "made_from": str,
+    "measure": str,
+    "own": list[str],
+    "patience_from": int,
+    "size": dict,
+    "size.depth": int,
+    "size.parameters": int,
+}
 
 
 class Run:
@@ -134,28 +155,16 @@ class Run:
             UserError: It holds no run, or one that cannot be read.
         """
         path = resolve_pretrained(path)
-        saved = read_json(path / "config.json", "expected a folder made by verydeep train")
+        saved = read_json(path / "config.json", "expected a folder made by verydeep train", _CONFIG_TYPES)
         if saved.get("format") != FORMAT or "training" not in saved:
             file = path / "config.json"
             raise UserError(f"{file} is not a format-{FORMAT} run configuration; was it written by another version?")
-        for key, kind in (
-            ("architecture", str),
-            ("own", list),
-            ("data", dict),
-            ("size", dict),
-            ("patience_from", int),
-            ("measure", str),
-            ("lower_is_better", list),
-            ("chosen", list),
-        ):
-            if saved.get(key) is not None and not isinstance(saved[key], kind):
-                raise UserError(f"{path / 'config.json'}: '{key}' has been edited; restore the original file")
         return cls(path, from_dict(TrainConfig, saved["training"], f"{path / 'config.json'}: training"))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The content of config.json."""
-        return read_json(self.path / "config.json")
+        return read_json(self.path / "config.json", types=_CONFIG_TYPES)
 
     @property
     def user_supplied(self) -> list[str]:
