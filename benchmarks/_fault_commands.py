@@ -226,6 +226,8 @@ class Disturbed:
         if "success" not in record["ended"]:
             again = self.run(name)
             record["again"] = ending(again)
+            if "file" in record and Path(record["file"]).name in again.err:
+                record["named"] = True
             if again.code == 0:
                 record["ended"] += ", success"
             elif again.code == 2 and not differences(calm.constant, calm.whole, outcome(self.folder)):
@@ -294,9 +296,8 @@ class Disturbed:
         if found["verdict"] == "wrong":
             stem = str(Path(record["file"]).with_suffix(""))
             others = [each for each in found["files"] if not each.startswith(stem)]
-            found["verdict"] = (
-                "wrong" if others else "damage stays"
-            )  # in a file that was complete and is not used again
+            # in a file that was complete: it is not used again, or what was lost with it is said
+            found["verdict"] = "wrong" if others and "named" not in found else "damage stays"
         return found
 
     def two(self, name: str, draw: random.Random) -> dict[str, Any]:

@@ -14,7 +14,7 @@ replaced (`_file_faults.py`). Trial n of a part is the same for the same seed. E
     same           after the fault, the same command continued to the same bits, or there was nothing to continue
     success        a changed input or option was accepted
     clear error    exit code 2 and at most two lines
-    damage stays   a file that was complete was damaged, and is not used again
+    damage stays   a file that was complete was damaged; it is not used again, or the command names what was lost
     ran until the limit    an absurd option asked for more than the time of a trial
 
 Everything else is a failure: a traceback, a hang, too much memory, a crash, an unclear message, a run that cannot be

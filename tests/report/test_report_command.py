@@ -1,15 +1,18 @@
 """`verydeep report`: analyses where nobody has, and says in one line what is wrong."""
 
+import errno
 import json
 import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from verydeep.analysis import load_findings, save_findings
 from verydeep.cli import main
+from verydeep.errors import UserError
 from verydeep.training import ModelConfig, Run, TrainConfig, train
 
 from . import _made_up as made_up
@@ -114,6 +117,24 @@ def test_the_report_of_a_fine_tuned_network_says_how_it_was_made(run: Path) -> N
     assert f"verydeep prune {run} --fine-tune 1 --lr 0.25 --folder tuned" in page
     assert "by removing layers, and then trained. It finished all 1 epochs." in page
     assert "came from a Python program" not in page
+
+
+def test_a_disk_error_is_not_taken_for_data_that_are_gone(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(error: OSError) -> Any:
+        def read(*_: object) -> None:
+            raise UserError("cannot read config.json") from error
+
+        return read
+
+    monkeypatch.setattr("verydeep.cli._run_options.read_samples", failing(FileNotFoundError(errno.ENOENT, "gone")))
+    assert main(["report", str(run)]) == 0
+    assert "the page does not say how good the predictions are: cannot read config.json" in capsys.readouterr().err
+    page = (run / "report.html").read_bytes()
+    monkeypatch.setattr("verydeep.cli._run_options.read_samples", failing(OSError(errno.EIO, "input/output error")))
+    assert main(["report", str(run)]) == 2
+    assert (run / "report.html").read_bytes() == page
 
 
 def test_the_analysis_can_be_left_out(run: Path) -> None:

@@ -160,6 +160,23 @@ def test_a_last_line_of_metrics_that_was_cut_off_is_left_out(tmp_path: Path, tin
     assert outcome(resume(tmp_path / "run", dataset=tiny)) == outcome(whole)
 
 
+def test_an_epoch_whose_metrics_are_lost_is_trained_again(
+    tmp_path: Path, tiny: Dataset, configure: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = train(configure(epochs=2), tmp_path / "whole", dataset=tiny)
+    stopped(configure(epochs=2), tmp_path / "run", tiny)
+    file = tmp_path / "run" / "metrics.jsonl"
+    first, second = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(first + bytes(len(second)))  # what a file system may leave after a crash
+    run = resume(tmp_path / "run", dataset=tiny)
+    assert outcome(run) == outcome(whole)
+    assert "metrics.jsonl was damaged: what it lacks is trained again, after 1 epoch" in capsys.readouterr().err
+    summary = run.summary
+    assert summary is not None
+    assert summary.last is not None
+    assert summary.last.epoch == 2
+
+
 @pytest.mark.parametrize("name", ["checkpoint", "metrics.jsonl", "model.safetensors", "summary.json", "events.log"])
 def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     name: str, tmp_path: Path, unvalidated: Dataset, configure: Any, monkeypatch: pytest.MonkeyPatch

@@ -202,9 +202,9 @@ def test_a_run_without_its_checkpoints_says_that_it_starts_again(tiny: Dataset, 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("config.json", {"architecture": [1]}, "'architecture' has been edited"),
-        ("config.json", {"own": 5}, "'own' has been edited"),
-        ("config.json", {"data": 5}, "'data' has been edited"),
+        ("config.json", {"architecture": [1]}, "expected text as 'architecture'"),
+        ("config.json", {"own": 5}, "expected a list of texts as 'own'"),
+        ("config.json", {"data": 5}, "expected a table as 'data'"),
         ("summary.json", None, r"is damaged \(.*; remove it"),
     ],
 )

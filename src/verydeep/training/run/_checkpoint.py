@@ -74,6 +74,14 @@ def save_checkpoint(
     remove_old(folder)
 
 
+def remove_newer(folder: Path, position: Position) -> bool:
+    """Remove checkpoints of a later position, which will be trained again; whether there were any."""
+    newer = [path for path in _checkpoints(folder) if _epoch_and_batch(path) > [position.epoch, position.batch]]
+    for path in newer:
+        path.unlink(missing_ok=True)
+    return bool(newer)
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Whether there is a checkpoint, intact or not."""
     return bool(_checkpoints(folder))
@@ -86,15 +94,29 @@ def remove_old(folder: Path) -> None:
 
 
 def load_checkpoint(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, extra_tensors: Mapping[str, Tensor] = _NONE
+    folder: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    extra_tensors: Mapping[str, Tensor] = _NONE,
+    measured: int | None = None,
 ) -> tuple[Position, dict[Path, str]]:
     """Restore the newest intact checkpoint; extra tensors are restored in place.
+
+    Args:
+        folder: The folder of the checkpoints.
+        model: The network.
+        optimiser: The optimiser.
+        extra_tensors: What else must be restored.
+        measured: The number of epochs whose metrics are known. An older checkpoint without later epochs is preferred,
+            because training them again gives their metrics, too.
 
     Returns:
         Its position (the beginning if there is no checkpoint at all), and what is wrong with each newer one.
     """
     problems: dict[Path, str] = {}
     paths = _checkpoints(folder)
+    if measured is not None:
+        paths.sort(key=lambda path: _epoch_and_batch(path)[0] > measured)  # otherwise the newest first, as before
     for path in paths:
         try:
             position, tensors = _read(path, type(optimiser).__name__)

@@ -331,14 +331,14 @@ class Run:
     def load_checkpoint(
         self, model: nn.Module, optimiser: Optimizer, extra_tensors: Mapping[str, Tensor]
     ) -> tuple[Position, dict[Path, str]]:
-        """Restore the newest intact checkpoint.
+        """Restore the newest intact checkpoint, if possible one of which all epochs have metrics.
 
         Returns:
             Its position, and what is wrong with each newer one.
         """
         from verydeep.training.run._checkpoint import load_checkpoint
 
-        return load_checkpoint(self.path / "checkpoint", model, optimiser, extra_tensors)
+        return load_checkpoint(self.path / "checkpoint", model, optimiser, extra_tensors, len(self.metrics))
 
     def save_checkpoint(
         self, model: nn.Module, optimiser: Optimizer, position: Position, extra_tensors: Mapping[str, Tensor]
