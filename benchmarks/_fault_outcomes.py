@@ -37,9 +37,14 @@ def outcome(folder: Path) -> Outcome:
     found: Outcome = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder)).removesuffix(".gz")  # an archive is as good as the file inside it
-        if path.is_file() and not _HISTORY.search(name):
+        if path.is_file() and not _HISTORY.search(name) and not _is_older_checkpoint(path):
             found |= {f"{name}:{key}": value for key, value in _values(path) if not _TIMES.search(key)}
     return found
+
+
+def _is_older_checkpoint(path: Path) -> bool:
+    """Whether there is a newer one; which older ones there are depends on how long training took."""
+    return path.parent.name == "checkpoint" and path != max(path.parent.glob("*.safetensors"), default=path)
 
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:
