@@ -25,6 +25,13 @@ def test_json_remains_json() -> None:
     assert json.loads(without_controls(json.dumps({"name": EVIL}, ensure_ascii=False))) == {"name": EVIL}
 
 
+def test_a_long_argument_is_not_repeated_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "digits", "--depth", "9" * 100_000]) == 2
+    assert len(capsys.readouterr().err) < 5000
+    assert main(["x" * 100_000]) == 2
+    assert len(capsys.readouterr().err) < 5000
+
+
 def test_a_command_that_prints_a_path_does_not_obey_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from verydeep.errors import OtherProcessError, UserError, unknown
 from verydeep.redact import redact_text
 from verydeep.terminal import echo, without_controls
 
+_LONGEST = 4000  # characters of a message
+
 COMMANDS = {
     "analyze": "see which layers matter: of a run, or of a network of yours",
     "attend": "learn which feature maps a network attends to (dasNet)",
@@ -98,7 +100,8 @@ def _run(command: str, *rest: str) -> int:
 
 
 def _printable(message: object) -> str:
-    return without_controls(redact_text(str(message)))
+    text = without_controls(redact_text(str(message)))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
 
 
 def _discard_output() -> None:
