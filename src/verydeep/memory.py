@@ -6,12 +6,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from verydeep.errors import UserError
+
 _PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
     """The number of bytes that the system, its control group and `ulimit -v` leave to this process."""
     return min(_limits(), default=sys.maxsize)
+
+
+def require_memory(size: int, what: str) -> None:
+    """Raise a `UserError` if less memory is left.
+
+    Args:
+        size: In bytes.
+        what: What needs it, as the beginning of the message, such as `the weights of this network`.
+    """
+    left = available_memory()
+    if size > left:
+        raise UserError(f"not enough memory: {what} need {size / 1e9:,.1f} GB, and {left / 1e9:,.1f} GB are available")
 
 
 def _limits() -> Iterator[int]:

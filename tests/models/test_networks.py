@@ -238,6 +238,7 @@ def test_all_parameters_are_in_one_group_of_the_authors_settings(name: str) -> N
         ("highway-mlp", {"width": 10**72}, "a setting of the network is too large"),
         ("highway-conv", {"depth": 10**9}, "a network has at most 100,000 hidden layers"),
         ("highway-mlp", {"width": 2**40, "depth": 3}, "not enough memory for this network"),
+        ("highway-mlp", {"width": 300_000, "depth": 3}, "not enough memory: the weights of this network need 1,44"),
         ("highway-110", {"blocks": (3, 3)}, "a number for each of the 3 stages, got (3, 3)"),
     ],
 )

@@ -233,7 +233,7 @@ def test_what_the_machine_does_not_have_is_said_in_a_line(tiny: Dataset, configu
     for changes, words in (
         ({"device": "nonsense"}, "there is no device 'nonsense'"),
         ({"device": "meta"}, "device 'meta' cannot be used: it holds no values"),
-        ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory for this network"),
+        ({"model": ModelConfig(depth=3, width=30_000_000)}, "not enough memory: the weights of this network need"),
     ):
         with pytest.raises(UserError, match=words):
             train(configure(**changes), tmp_path / "run", dataset=tiny)

@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from verydeep.config import from_dict, to_dict
 from verydeep.errors import UserError, shorten, unknown
+from verydeep.memory import require_memory
 from verydeep.models._cards import Card
 from verydeep.models._conv import ConvNet
 from verydeep.models._dasnet import DasNet, DasNetConfig
@@ -104,6 +105,9 @@ def build(config: Config, *, device: torch.device | str | None = None, dtype: to
     """
     _check_depth(config)
     try:
+        if torch.device(torch.get_default_device() if device is None else device).type == "cpu":
+            weights = _build(config, device="meta", dtype=dtype).parameters()  # allocates nothing
+            require_memory(sum(each.nbytes for each in weights), "the weights of this network")
         return _build(config, device=device, dtype=dtype)
     except (MemoryError, OverflowError, RuntimeError, TypeError) as error:  # torch's, for sizes and values out of range
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

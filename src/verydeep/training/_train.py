@@ -15,6 +15,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.data import Dataset, load_dataset
 from verydeep.errors import UserError
 from verydeep.files import read_json
+from verydeep.memory import require_memory
 from verydeep.models import Network, build, create_model, read_architecture
 from verydeep.objectives import Metric, Objective
 from verydeep.training._config import TrainConfig
@@ -119,7 +120,9 @@ def train(
             metrics_to_compute(
                 config, used, dataset.task, metrics
             )  # an unknown one is noticed before there is a folder
-            model = make_model(config, dataset) if model is None else model
+            if model is None:
+                model = make_model(config, dataset)
+                require_memory(sum(each.nbytes for each in model.parameters()), "the gradients of this network")
             chosen = _choose_threads(config, model, group, "dataset" in user_supplied)
             config = replace(config, threads=config.threads if chosen is None else chosen.number)
             if config.init is not None:
