@@ -27,7 +27,7 @@ from verydeep.kernels import (
     run_stack,
 )
 from verydeep.kernels.conv import _conv_call
-from verydeep.kernels.dense import _stack_call
+from verydeep.kernels.dense import _stack_call, _stack_op
 from verydeep.kernels.dropout import _dropout_op
 from verydeep.kernels.gate import _gate_op
 from verydeep.kernels.ir._interpreter import interpret
@@ -120,11 +120,14 @@ def interpreted(threads: int) -> Iterator[None]:
     assert interpreter.calls
 
 
-def assert_close(found: Sequence[Tensor | None], expected: Sequence[Tensor | None]) -> None:
-    """To rounding of the largest number in each tensor."""
+def assert_close(found: Sequence[Tensor | None], expected: Sequence[Tensor | None], bfloat16: bool = False) -> None:
+    """To rounding of the largest number in each tensor, in bfloat16 of all numbers together."""
     for a, b in zip(found, expected, strict=True):
         assert a is not None
         assert b is not None
+        if bfloat16:  # relu may let single numbers through that were 0
+            assert (a - b).norm() <= 0.1 * b.norm() + 1e-3
+            continue
         scale = max(1.0, float(b.detach().abs().max()))
         torch.testing.assert_close(a / scale, b / scale, rtol=1e-4, atol=1e-5, check_dtype=False)
 
@@ -138,9 +141,10 @@ def assert_close(found: Sequence[Tensor | None], expected: Sequence[Tensor | Non
     activation=ACTIVATIONS,
     recompute=st.booleans(),
     threads=THREADS,
+    bfloat16=st.booleans(),
 )
 def test_stacks_stay_inside_their_memory(
-    kind: str, width: int, depth: int, batch: int, activation: str, recompute: bool, threads: int
+    kind: str, width: int, depth: int, batch: int, activation: str, recompute: bool, threads: int, bfloat16: bool
 ) -> None:
     torch.manual_seed(0)
     layers: Any = (ResidualStack if kind == "residual" else PlainStack)(width, depth, activation, backend="reference")
@@ -151,12 +155,12 @@ def test_stacks_stay_inside_their_memory(
     expected = layers(x)
     wanted = torch.autograd.grad(expected, [x, layers.weight, layers.bias], dy)
     arguments = x, layers.weight, layers.bias, open_layers(depth), layers.formula, recompute
-    with interpreted(threads):
+    with interpreted(threads), patch.object(_stack_op, "multiplies_bfloat16", lambda: bfloat16):
         y = run_stack(*arguments)
         found = torch.autograd.grad(y, [x, layers.weight, layers.bias], dy)
         with torch.no_grad():
             inference = run_stack(*arguments)
-    assert_close([y, inference, *found], [expected, expected, *wanted])
+    assert_close([y, inference, *found], [expected, expected, *wanted], bfloat16)
 
 
 @settings(max_examples=10)
@@ -168,16 +172,24 @@ def test_stacks_stay_inside_their_memory(
     batch=st.integers(1, 2 * LANES),
     activation=ACTIVATIONS,
     threads=THREADS,
+    bfloat16=st.booleans(),
 )
 def test_networks_stay_inside_their_memory(
-    inputs: int, width: int, affine_maps: int, classes: int, batch: int, activation: str, threads: int
+    inputs: int,
+    width: int,
+    affine_maps: int,
+    classes: int,
+    batch: int,
+    activation: str,
+    threads: int,
+    bfloat16: bool,
 ) -> None:
     torch.manual_seed(0)
     shapes = (2, affine_maps * width, width), (2, affine_maps * width), (width, inputs), (width,), (classes, width)
     parameters = [torch.randn(shape) / shape[-1] ** 0.5 for shape in (*shapes, (classes,))]
     leaves = [parameter.double().requires_grad_() for parameter in parameters]
     x, y = torch.randn(batch, inputs), torch.randint(0, classes, (batch,))
-    with interpreted(threads):
+    with interpreted(threads), patch.object(_stack_op, "multiplies_bfloat16", lambda: bfloat16):
         loss, logits, gradients = backward_mlp(
             x, partial(cross_entropy_gradient, y=y, scale=0.5), open_layers(2), activation, *parameters
         )
@@ -190,7 +202,7 @@ def test_networks_stay_inside_their_memory(
     expected = state @ leaves[4].T + leaves[5]
     total = torch.nn.functional.cross_entropy(expected, y, reduction="sum")
     wanted = torch.autograd.grad(0.5 * total, leaves)
-    assert_close([loss, logits, *gradients], [total, expected, *wanted])
+    assert_close([loss, logits, *gradients], [total, expected, *wanted], bfloat16)
 
 
 @settings(max_examples=10)

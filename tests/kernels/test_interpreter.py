@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from verydeep.kernels.dense import _stack_loops
+from verydeep.kernels.dense._bfloat16_products import backward_scratch, forward_scratch
 from verydeep.kernels.dense._classifier_loops import classifier, d_classifier
 from verydeep.kernels.dense._input_layer_loops import BLOCK, make_d_input_layer, make_input_layer
 from verydeep.kernels.dense._stack_loops import make_backward, make_forward
@@ -24,6 +25,7 @@ from verydeep.kernels.ir._fill import zero_columns
 from verydeep.kernels.ir._interpreter import interpret, python_source
 from verydeep.kernels.ir._kernel import Kernel, kernel
 from verydeep.kernels.ir._memory import Memory, MemoryAccessError
+from verydeep.kernels.ir._pairs import pair_columns, pair_rows
 from verydeep.kernels.ir._processor import LANES
 from verydeep.kernels.ir._product import make_product
 from verydeep.kernels.ir._sums import add_rows_to
@@ -50,6 +52,13 @@ def assert_close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found / scale, expected.reshape(found.shape) / scale, rtol=1e-5, atol=5e-6)
 
 
+def assert_near(found: Any, expected: Any) -> None:
+    """To the rounding of bfloat16, which has eight bits, in a few layers."""
+    found, expected = (np.asarray(value, np.float64) for value in (found, expected))
+    difference = np.linalg.norm(found - expected.reshape(found.shape))
+    assert difference <= 0.1 * np.linalg.norm(expected) + 1e-3
+
+
 def up(samples: int) -> tuple[int, int]:
     """Registers for samples, and samples with their padding."""
     vectors = -(-samples // LANES)
@@ -73,6 +82,56 @@ def test_products(m: int, k: int, vectors: int, transposed: bool, adds: bool) ->
     sizes = m, k, vectors, int(adds)
     interpret(make_product(transposed), memory, a_at, strides[0], b_at, strides[1], c_at, strides[2], *sizes)
     assert_close(memory.read("c"), a @ b + (c if adds else 0))
+
+
+def rounded(values: Floats) -> Floats:
+    return torch.from_numpy(values).bfloat16().float().numpy()
+
+
+@settings(max_examples=40)
+@given(rows=st.integers(1, 6), columns=st.integers(1, 4 * LANES + 3))
+def test_pairs_of_bfloat16(rows: int, columns: int) -> None:
+    a = normal(rows, columns)
+    a[0, 0], a[-1, -1] = np.inf, np.nan
+    memory, stride = Memory(), -(-columns // (2 * LANES)) * LANES
+    a_at = memory.array("a", a)
+    arguments = a_at, columns * NUMBER, memory.empty("columns", rows * stride), stride * NUMBER
+    interpret(pair_columns, memory, *arguments, rows, columns)
+    neighbours = np.zeros((rows, 2 * stride), np.float32)
+    neighbours[:, :columns] = rounded(a)
+    assert np.array_equal(halves(memory.read("columns")), neighbours.flatten(), equal_nan=True)
+
+    pairs = (rows + 1) // 2
+    arguments = a_at, columns * NUMBER, memory.empty("rows", pairs * columns), columns * NUMBER
+    interpret(pair_rows, memory, *arguments, rows, columns)
+    below = np.zeros((2 * pairs, columns), np.float32)
+    below[:rows] = rounded(a)
+    interleaved = below.reshape(pairs, 2, columns).swapaxes(1, 2)
+    assert np.array_equal(halves(memory.read("rows")), interleaved.flatten(), equal_nan=True)
+
+
+def halves(pairs: Floats) -> Floats:
+    """The two numbers of each pair of bfloat16."""
+    return (pairs.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+@settings(max_examples=30)
+@given(m=st.integers(1, 30), k=st.integers(1, 5), vectors=st.integers(1, 4), transposed=st.booleans())
+def test_products_of_pairs(m: int, k: int, vectors: int, transposed: bool) -> None:
+    a, b = rounded(normal(2 * k, m)), rounded(normal(2 * k, vectors * LANES, seed=1))
+    memory = Memory()
+    a_pairs = pack(a) if transposed else pack(a).reshape(k, m).T
+    a_at, b_at, c_at = memory.array("a", a_pairs), memory.array("b", pack(b)), memory.empty("c", m * vectors * LANES)
+    strides = (m if transposed else k) * NUMBER, vectors * LANES * NUMBER
+    addresses = a_at, strides[0], b_at, strides[1], c_at, strides[1]
+    interpret(make_product(transposed=transposed, pairs=True), memory, *addresses, m, k, vectors, 0)
+    assert_close(memory.read("c"), a.T.astype(np.float64) @ b)
+
+
+def pack(values: Floats) -> Floats:
+    """Pairs of the rows of a matrix of bfloat16."""
+    high = values.view(np.uint32) >> 16
+    return (high[::2] | high[1::2] << 16).view(np.float32)
 
 
 @settings(max_examples=40)
@@ -115,8 +174,11 @@ def layer(x: Tensor, weight: Tensor, bias: Tensor, affine_maps: int, activation:
     affine_maps=st.sampled_from([1, 2, 3]),
     activation=ACTIVATIONS,
     keep=st.booleans(),
+    bfloat16=st.booleans(),
 )
-def test_stacks(width: int, samples: int, depth: int, affine_maps: int, activation: str, keep: bool) -> None:
+def test_stacks(
+    width: int, samples: int, depth: int, affine_maps: int, activation: str, keep: bool, bfloat16: bool
+) -> None:
     weight, bias = normal(depth + 1, affine_maps * width, width) / width, normal(depth + 1, affine_maps * width, seed=1)
     x, dy = normal(samples, width, seed=2), normal(samples, width, seed=3)
     order = list(range(depth, 0, -1))  # layer 0 is closed
@@ -137,7 +199,9 @@ def test_stacks(width: int, samples: int, depth: int, affine_maps: int, activati
         interpret(zero_columns, memory, address + samples * NUMBER, row, width, padded - samples)
 
     put("x", x, kept)
-    interpret(make_forward(affine_maps, activation), memory, *parameters, depth, kept, stride * NUMBER, width, vectors)
+    free = memory.empty("free", forward_scratch(affine_maps, width, padded, LANES) if bfloat16 else 0)
+    arguments = *parameters, depth, kept, stride * NUMBER, free, width, vectors
+    interpret(make_forward(affine_maps, activation, bfloat16), memory, *arguments)
     y_at = memory.empty("y", samples * width)
     interpret(transpose, memory, kept + last * NUMBER, row, y_at, width * NUMBER, width, samples)
 
@@ -145,23 +209,25 @@ def test_stacks(width: int, samples: int, depth: int, affine_maps: int, activati
     y = leaves[0]
     for n in order:
         y = layer(y, leaves[1][n], leaves[2][n], affine_maps, activation)
-    assert_close(memory.read("y"), y.detach().flatten())
+    check = assert_near if bfloat16 else assert_close
+    check(memory.read("y"), y.detach().flatten())
     if not keep:
         return
 
     wide = up(width)[1]
-    scratch = memory.empty("scratch", (1 + affine_maps) * size + padded * wide)
+    needed = backward_scratch(affine_maps, width, padded, LANES) if bfloat16 else padded * wide
+    scratch = memory.empty("scratch", (1 + affine_maps) * size + needed)
     dw, db = memory.empty("d_weight", weight.size, padding=LANES), memory.array("d_bias", np.zeros_like(bias))
     interpret(zero_columns, memory, dw, width * NUMBER, affine_maps * width, width)  # that of the closed layer
     for adds in (0, 1):
         put(f"dy {adds}", dy, scratch)
         addresses = parameters[0], dw, db, parameters[2], depth, kept, stride * NUMBER, scratch
-        interpret(make_backward(affine_maps, activation), memory, *addresses, width, vectors, samples, adds)
+        interpret(make_backward(affine_maps, activation, bfloat16), memory, *addresses, width, vectors, samples, adds)
     interpret(transpose, memory, scratch, row, memory.empty("dx", x.size), width * NUMBER, width, samples)
     dx, d_weight, d_bias = torch.autograd.grad(y, leaves, torch.tensor(dy, dtype=torch.float64))
-    assert_close(memory.read("dx"), dx.flatten())
-    assert_close(memory.read("d_weight"), 2 * d_weight.flatten())
-    assert_close(memory.read("d_bias"), 2 * d_bias.flatten())
+    check(memory.read("dx"), dx.flatten())
+    check(memory.read("d_weight"), 2 * d_weight.flatten())
+    check(memory.read("d_bias"), 2 * d_bias.flatten())
     assert np.isnan(memory.padding("d_weight")).all(), "what follows the gradient has changed"
 
 

@@ -227,6 +227,19 @@ def test_bfloat16_learns_and_is_not_float32(tmp_path: Path, tiny: Dataset, confi
     assert all(value.dtype == torch.float32 for value in narrow.model.state_dict().values())
 
 
+def test_a_training_in_bfloat16_continues_to_the_same_bits(
+    tmp_path: Path, tiny: Dataset, configure: Any, stop_after: Any
+) -> None:
+    config = configure(epochs=3, precision="bfloat16")
+    whole = train(config, tmp_path / "whole", dataset=tiny)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "run", dataset=tiny, progress=stop_after(7))
+    run = resume(tmp_path / "run", dataset=tiny)
+    assert [line.loss for line in run.metrics] == [line.loss for line in whole.metrics]
+    expected = whole.model.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in run.model.state_dict().items())
+
+
 @pytest.mark.slow
 def test_compile_trains_the_same_network(tmp_path: Path, tiny: Dataset, configure: Any, monkeypatch: Any) -> None:
     compiled, real = [], torch.compile

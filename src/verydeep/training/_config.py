@@ -322,7 +322,8 @@ class TrainConfig:
         device: The device, such as `cpu` or `cuda`; `auto` uses a GPU if there is one.
         threads: CPU threads per process; by default, as many as torch uses, but not more than there are free cores, and
             one for small networks on your own data. A run keeps the number that it was started with.
-        precision: Precision of computation; `bfloat16` runs matrix multiplications in bfloat16 (autocast).
+        precision: Precision of computation; `bfloat16` multiplies matrices in bfloat16: those of fully connected hidden
+            layers in kernels, if the processor has AVX512-BF16, all others in torch's autocast.
         compile: Use torch.compile.
         checkpoint_activations: Recompute activations in the backward pass to save memory.
 

@@ -36,22 +36,22 @@ class _StackKernels(NamedTuple):
 
 
 @cache
-def _kernels(affine_maps: int, formula: str) -> _StackKernels:
+def _kernels(affine_maps: int, formula: str, bfloat16: bool) -> _StackKernels:
     from verydeep.kernels.dense._stack_loops import make_backward, make_forward
     from verydeep.kernels.ir._elementwise import add, copy
     from verydeep.kernels.ir._fill import zero_columns
     from verydeep.kernels.ir._transpose import transpose
     from verydeep.kernels.runtime._compile import compile_kernels
 
-    forward, backward = make_forward(affine_maps, formula), make_backward(affine_maps, formula)
+    forward, backward = make_forward(affine_maps, formula, bfloat16), make_backward(affine_maps, formula, bfloat16)
     kernels = [forward, backward, transpose, zero_columns, copy, add]
-    return _StackKernels(*compile_kernels(f"stack-{affine_maps}-{formula}", kernels))
+    return _StackKernels(*compile_kernels(f"stack-{affine_maps}-{formula}" + "-bfloat16" * bfloat16, kernels))
 
 
 class StackCall:
     """The layers of one call of the operator, alone or between an input layer and a classifier.
 
-    With these two, `segment` is 0 or 1.
+    With these two, `segment` is 0 or 1. With `bfloat16`, the products of the stack round their factors to bfloat16.
     """
 
     def __init__(
@@ -62,13 +62,15 @@ class StackCall:
         formula: str,
         segment: int,
         outer: OuterLayersCall | None = None,
+        bfloat16: bool = False,
     ) -> None:
         self.weight, self.bias = weight.contiguous(), bias.contiguous()
         self.layers, self.segment, self.outer = layers, segment, outer
         self.width, self.open = weight.shape[2], layers.shape[0]
         self.affine_maps = weight.shape[1] // self.width
         self.parts = parts_of_layer(self.affine_maps, formula)
-        self.kernels = _kernels(self.affine_maps, formula)
+        self.kernels = _kernels(self.affine_maps, formula, bfloat16)
+        self.bfloat16 = bfloat16
 
     def plan(self, batch: int, threads: int) -> Plan:
         """How a batch is divided among threads."""
@@ -81,7 +83,8 @@ class StackCall:
         kept = acquire_buffer(plan.kept)
         make = self._keep_all if self.segment == 1 else self._keep_some
         size = 0 if self.segment == 1 else (1 + self.affine_maps) * self.width * plan.longest
-        size += 0 if self.outer is None else self.outer.scratch_size(plan.longest)
+        outer = 0 if self.outer is None else self.outer.scratch_size(plan.longest)
+        size += max(outer, self._forward_scratch_size(plan.longest))
         scratches = self._scratches(size, plan)
         run_together(
             [
@@ -157,20 +160,21 @@ class StackCall:
         last = first + self.open * stride * chunk.padded_samples * _NUMBER
         return [
             *self._copy_or_embed(x, first, chunk, scratch),
-            self._through(first, 0, self.open, stride, chunk),
+            self._through(first, 0, self.open, stride, chunk, scratch),
             self._copy_or_classify(last, y, chunk, scratch),
         ]
 
     def _keep_some(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, scratch: int, _stride: int) -> list[Call]:
         """Keep the input of every segment, or nothing."""
         step, size = self.segment or self.open, self.width * chunk.padded_samples
-        calls = self._copy_or_embed(x, scratch, chunk, scratch + (1 + self.affine_maps) * size * _NUMBER)
+        free = scratch + (1 + self.affine_maps) * size * _NUMBER
+        calls = self._copy_or_embed(x, scratch, chunk, free)
         for number, layer in enumerate(range(0, self.open, step)):
             if self.segment:
                 there = kept.data_ptr() + (chunk.start + number * size) * _NUMBER
                 calls.append(self._row(self.kernels.copy, size, scratch, there))
-            calls.append(self._through(scratch, layer, min(step, self.open - layer), 0, chunk))
-        return [*calls, self._copy_or_classify(scratch, y, chunk, scratch + (1 + self.affine_maps) * size * _NUMBER)]
+            calls.append(self._through(scratch, layer, min(step, self.open - layer), 0, chunk, free))
+        return [*calls, self._copy_or_classify(scratch, y, chunk, free)]
 
     def _back(
         self,
@@ -197,9 +201,10 @@ class StackCall:
                 x = kept.data_ptr() + (chunk.start + layer // step * size) * _NUMBER
                 if self.segment > 1:
                     again = scratch + self._derivatives(chunk.padded_samples, chunk.lanes) * _NUMBER
+                    free = scratch + (1 + self.affine_maps) * size * _NUMBER
                     calls += [
                         self._row(self.kernels.copy, size, x, again),
-                        self._through(again, layer, count, stride, chunk),
+                        self._through(again, layer, count, stride, chunk, free),
                     ]
                     x = again
                 arguments = (
@@ -228,9 +233,22 @@ class StackCall:
         return max(self._derivatives(plan.longest, lanes) + again, outer)
 
     def _derivatives(self, padded_samples: int, lanes: int) -> int:
-        """The size of d, dz, and x as rows of samples."""
-        wide = -(-self.width // lanes) * lanes
-        return (1 + self.affine_maps) * self.width * padded_samples + padded_samples * wide
+        """The size of d and dz, and of x as rows of samples or of what products in bfloat16 need."""
+        free = padded_samples * -(-self.width // lanes) * lanes
+        if self.bfloat16:
+            from verydeep.kernels.dense._bfloat16_products import backward_scratch
+
+            backward = backward_scratch(self.affine_maps, self.width, padded_samples, lanes)
+            free = max(backward, self._forward_scratch_size(padded_samples))  # forward where layers are recomputed
+        return (1 + self.affine_maps) * self.width * padded_samples + free
+
+    def _forward_scratch_size(self, padded_samples: int) -> int:
+        """The size of what products in bfloat16 need in a forward pass."""
+        if not self.bfloat16:
+            return 0
+        from verydeep.kernels.dense._bfloat16_products import forward_scratch
+
+        return forward_scratch(self.affine_maps, self.width, padded_samples, _lanes())
 
     def _copy_or_embed(self, x: Tensor, matrix: int, chunk: Chunk, scratch: int) -> list[Call]:
         """Fill the memory of the first layer of the stack."""
@@ -262,12 +280,12 @@ class StackCall:
         """A formula over this many numbers, in whole registers."""
         return kernel, (1, numbers // _lanes(), *addresses)
 
-    def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk) -> Call:
+    def _through(self, x: int, layer: int, count: int, stride: int, chunk: Chunk, scratch: int) -> Call:
         """Forward through `count` layers from `layer` on."""
         layers = self.layers.data_ptr() + layer * 8
         step = stride * chunk.padded_samples * _NUMBER
-        arguments = (self.weight.data_ptr(), self.bias.data_ptr(), layers, count, x, step, self.width, chunk.vectors)
-        return self.kernels.forward, arguments
+        parameters = self.weight.data_ptr(), self.bias.data_ptr()
+        return self.kernels.forward, (*parameters, layers, count, x, step, scratch, self.width, chunk.vectors)
 
 
 def _add_up(blocks: list[Tensor], add: "Function") -> None:

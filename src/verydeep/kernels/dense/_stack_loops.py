@@ -4,6 +4,8 @@ A matrix is (block, sample), its rows padded to whole vector registers. So weigh
 every formula works on full registers whatever the width. The memory of a layer is x, then z, which the product writes
 and the formula turns into h, t and an independent c in place. The z of a plain layer is the x of the next one.
 
+With `bfloat16`, products round their factors to bfloat16; everything else stays float32.
+
 `affine_maps` is 1 for plain and residual layers, 2 for highway layers and 3 for highway layers with an independent
 carry gate. `formula_name` is the activation; that of residual layers begins with "residual-".
 """
@@ -11,6 +13,11 @@ carry gate. `formula_name` is the activation; that of residual layers begins wit
 from functools import cache
 
 from verydeep.kernels import _formulas as f
+from verydeep.kernels.dense._bfloat16_products import (
+    bfloat16_product,
+    bfloat16_product_transposed,
+    bfloat16_weight_gradient,
+)
 from verydeep.kernels.dense._stack_plan import activation_of, parts_of_layer
 from verydeep.kernels.ir._control import loop, when
 from verydeep.kernels.ir._elementwise import make_elementwise
@@ -24,17 +31,26 @@ from verydeep.kernels.ir._vector import preserved
 
 
 @cache
-def make_forward(affine_maps: int, formula_name: str) -> Kernel:
+def make_forward(affine_maps: int, formula_name: str, bfloat16: bool) -> Kernel:
     """The forward pass through the `count` layers listed in `layers`.
 
     Row n of `memory` is the memory of the n-th of them. With a row stride of 0 nothing is kept: the output of every
-    layer replaces its input.
+    layer replaces its input. Only products in bfloat16 need `scratch`.
     """
     product, formula = make_product(), _make_formula(affine_maps, formula_name)
     plain = parts_of_layer(affine_maps, formula_name) == 1
 
     @kernel(flush=True)
-    def forward(weight: Ptr, bias: Ptr, layers: IntPtr, count: Int, memory: Matrix, width: Int, vectors: Int) -> None:
+    def forward(
+        weight: Ptr,
+        bias: Ptr,
+        layers: IntPtr,
+        count: Int,
+        memory: Matrix,
+        scratch: Ptr,
+        width: Int,
+        vectors: Int,
+    ) -> None:
         padded_samples = vectors * LANES
         size = width * padded_samples
         with loop(count) as n:
@@ -42,7 +58,10 @@ def make_forward(affine_maps: int, formula_name: str) -> Kernel:
             z = [x + size * (1 + i) for i in range(affine_maps)]
             biases = [bias + (layer + i) * width for i in range(affine_maps)]
             w, all_z = Matrix(weight + layer * width * width, width), Matrix(z[0], padded_samples)
-            product(w, Matrix(x, padded_samples), all_z, width * affine_maps, width, vectors, 0)
+            if bfloat16:
+                bfloat16_product(w, Matrix(x, padded_samples), all_z, width * affine_maps, width, vectors, scratch)
+            else:
+                product(w, Matrix(x, padded_samples), all_z, width * affine_maps, width, vectors, 0)
             if plain:
                 formula(width, vectors, *z, *biases, y)
             else:
@@ -52,7 +71,7 @@ def make_forward(affine_maps: int, formula_name: str) -> Kernel:
 
 
 @cache
-def make_backward(affine_maps: int, formula_name: str) -> Kernel:
+def make_backward(affine_maps: int, formula_name: str, bfloat16: bool) -> Kernel:
     """The backward pass through layers whose memory the forward pass has filled.
 
     `scratch` begins with dy, and finally with dx. The gradients of weights are written, or added where `add` is not 0;
@@ -78,7 +97,7 @@ def make_backward(affine_maps: int, formula_name: str) -> Kernel:
         padded_samples, wide = vectors * LANES, (width + LANES - 1) // LANES
         size = width * padded_samples
         d, dz = scratch, [scratch + size * (1 + i) for i in range(affine_maps)]
-        x_by_sample = Matrix(scratch + size * (1 + affine_maps), wide * LANES)
+        free = scratch + size * (1 + affine_maps)
         with loop(count) as n:
             backwards = count - n - 1
             layer, x = layers[backwards] * affine_maps, memory.row(backwards)
@@ -90,9 +109,14 @@ def make_backward(affine_maps: int, formula_name: str) -> Kernel:
             else:
                 formula(width, vectors, d, x, *states, d, *dz, *db)
             all_dz, m = Matrix(dz[0], padded_samples), width * affine_maps
-            transposed(w, all_dz, Matrix(d, padded_samples), width, m, vectors, int(not plain))
-            transpose_squares(Matrix(x, padded_samples), x_by_sample, wide, vectors)
-            weight_gradient(all_dz, x_by_sample.ptr, dw.ptr, width, m, samples, add)
+            x_matrix, dx = Matrix(x, padded_samples), Matrix(d, padded_samples)
+            if bfloat16:
+                bfloat16_product_transposed(w, all_dz, dx, width, m, vectors, int(not plain), free)
+                bfloat16_weight_gradient(all_dz, x_matrix, dw.ptr, width, m, samples, add, free)
+            else:
+                transposed(w, all_dz, dx, width, m, vectors, int(not plain))
+                transpose_squares(x_matrix, Matrix(free, wide * LANES), wide, vectors)
+                weight_gradient(all_dz, free, dw.ptr, width, m, samples, add)
 
     return backward
 

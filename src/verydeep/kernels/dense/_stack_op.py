@@ -16,6 +16,7 @@ from torch import Tensor
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
 from verydeep.kernels.dense._stack_call import StackCall
 from verydeep.kernels.dense._stack_plan import activation_of, kept_by_sample, parts_of_layer
+from verydeep.kernels.runtime._eligibility import multiplies_bfloat16
 
 _Context = Any  # torch's, which has no type
 _aten = torch.ops.aten
@@ -105,46 +106,57 @@ class _StackFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: _Context, x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, segment: int
+        ctx: _Context,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        layers: Tensor,
+        activation: str,
+        segment: int,
+        bfloat16: bool,
     ) -> Tensor:
-        y, kept = StackCall(weight, bias, layers, activation, segment).forward(x)
+        y, kept = StackCall(weight, bias, layers, activation, segment, bfloat16=bfloat16).forward(x)
         _setup(ctx, (x, weight, bias, layers, activation, segment), (y, kept))
+        ctx.bfloat16 = bfloat16
         return y
 
     @staticmethod
     def backward(ctx: _Context, dy: Tensor | None) -> tuple[Tensor | None, ...]:
         if dy is None or torch.is_grad_enabled():  # for second derivatives, which the operator refuses
-            return _backward(ctx, dy, None)
+            return (*_backward(ctx, dy, None), None)
         kept, weight, bias, layers = ctx.saved_tensors
-        grads = StackCall(weight, bias, layers, ctx.activation, ctx.segment).backward(dy, kept, ctx.threads)
-        return (*grads, None, None, None)
+        call = StackCall(weight, bias, layers, ctx.activation, ctx.segment, bfloat16=ctx.bfloat16)
+        return (*call.backward(dy, kept, ctx.threads), None, None, None, None)
 
 
 class _MLPFunction(torch.autograd.Function):
     """An input layer, a stack and a classifier."""
 
     @staticmethod
-    def forward(ctx: _Context, x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
-        y, kept = _mlp(layers, activation, 1, parameters).forward(x)
+    def forward(
+        ctx: _Context, x: Tensor, layers: Tensor, activation: str, bfloat16: bool, *parameters: Tensor
+    ) -> Tensor:
+        y, kept = _mlp(layers, activation, 1, parameters, bfloat16).forward(x)
         ctx.save_for_backward(kept, x, layers, *parameters)
-        ctx.activation, ctx.threads = activation, torch.get_num_threads()
+        ctx.activation, ctx.bfloat16, ctx.threads = activation, bfloat16, torch.get_num_threads()
         ctx.set_materialize_grads(False)
         return y
 
     @staticmethod
     def backward(ctx: _Context, dy: Tensor | None) -> tuple[Tensor | None, ...]:
         if dy is None:
-            return (None,) * 9
+            return (None,) * 10
         if torch.is_grad_enabled():
             return _no_second_derivative(ctx)
         kept, x, layers, *parameters = ctx.saved_tensors
-        return None, None, None, *_mlp(layers, ctx.activation, 1, parameters).backward(dy, kept, ctx.threads, x)
+        mlp = _mlp(layers, ctx.activation, 1, parameters, ctx.bfloat16)
+        return None, None, None, None, *mlp.backward(dy, kept, ctx.threads, x)
 
 
-def _mlp(layers: Tensor, activation: str, segment: int, parameters: Sequence[Tensor]) -> StackCall:
+def _mlp(layers: Tensor, activation: str, segment: int, parameters: Sequence[Tensor], bfloat16: bool) -> StackCall:
     weight, bias, input_weight, input_bias, classifier_weight, classifier_bias = parameters
     outer = OuterLayersCall((input_weight, input_bias), (classifier_weight, classifier_bias), activation_of(activation))
-    return StackCall(weight, bias, layers, activation, segment, outer)
+    return StackCall(weight, bias, layers, activation, segment, outer, bfloat16)
 
 
 def run_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str, recompute: bool) -> Tensor:
@@ -152,10 +164,12 @@ def run_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activatio
 
     With `recompute`, every sqrt(n)-th of n layers keeps its input and the backward pass recomputes the others.
     """
+    bfloat16 = multiplies_bfloat16()
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias.requires_grad):
         segment = max(2, math.isqrt(layers.shape[0])) if recompute else 1
-        return _StackFunction.apply(x, weight, bias, layers, activation, segment)  # type: ignore[no-any-return,no-untyped-call]
-    return StackCall(weight, bias, layers, activation, 0).forward(x)[0]
+        arguments = x, weight, bias, layers, activation, segment, bfloat16
+        return _StackFunction.apply(*arguments)  # type: ignore[no-any-return,no-untyped-call]
+    return StackCall(weight, bias, layers, activation, 0, bfloat16=bfloat16).forward(x)[0]
 
 
 def run_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> Tensor:
@@ -170,8 +184,9 @@ def run_mlp(x: Tensor, layers: Tensor, activation: str, *parameters: Tensor) -> 
     """
     x, parameters = _fill_registers(x, parameters)
     if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
-        return _MLPFunction.apply(x, layers, activation, *parameters)  # type: ignore[no-any-return,no-untyped-call]
-    return _mlp(layers, activation, 0, parameters).forward(x)[0]
+        arguments = x, layers, activation, multiplies_bfloat16(), *parameters
+        return _MLPFunction.apply(*arguments)  # type: ignore[no-any-return,no-untyped-call]
+    return _mlp(layers, activation, 0, parameters, multiplies_bfloat16()).forward(x)[0]
 
 
 Gradient = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -195,7 +210,7 @@ def backward_mlp(
     """
     inputs = x.shape[1]
     x, parameters = _fill_registers(x, parameters)
-    mlp = _mlp(layers, activation, 1, parameters)
+    mlp = _mlp(layers, activation, 1, parameters, multiplies_bfloat16())
     outputs, kept = mlp.forward(x)
     loss, d_outputs = gradient(outputs)
     gradients = mlp.backward(d_outputs, kept, torch.get_num_threads(), x)
@@ -226,14 +241,13 @@ def cross_entropy_gradient(logits: Tensor, y: Tensor, scale: float) -> tuple[Ten
 def trace_stack(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> list[Tensor]:
     """The input of every layer, H, T and an independent C, then its output, each `(layer, batch, block)`.
 
-    The arguments are those of `stack`, which keeps all this for its backward pass anyway.
+    The arguments are those of `stack`.
     """
-    with torch.no_grad():
-        _y, kept = stack(x, weight, bias, layers, activation, 1)
-    return StackCall(weight, bias, layers, activation, 1).unpack(kept, x.shape[0])
+    fused = StackCall(weight, bias, layers, activation, 1, bfloat16=multiplies_bfloat16())
+    return fused.unpack(fused.forward(x)[1], x.shape[0])
 
 
 def stack_states(x: Tensor, weight: Tensor, bias: Tensor, layers: Tensor, activation: str) -> Tensor:
     """The inputs of all layers and the output of the last, `(layer + 1, batch, block)`; arguments as for `stack`."""
-    fused = StackCall(weight, bias, layers, activation, 1)
+    fused = StackCall(weight, bias, layers, activation, 1, bfloat16=multiplies_bfloat16())
     return fused.states(fused.forward(x)[1], x.shape[0])

@@ -56,6 +56,18 @@ class Emitter(ABC):
         """`a * b + c` as one instruction, if the processor has one."""
 
     @abstractmethod
+    def round_neighbours(self, a: Handle, b: Handle) -> Handle:
+        """A register of pairs: the numbers of a, then those of b, as bfloat16, two neighbours in each lane."""
+
+    @abstractmethod
+    def round_lanes(self, a: Handle, b: Handle) -> Handle:
+        """A register of pairs: each lane has the numbers of this lane of a and b as bfloat16."""
+
+    @abstractmethod
+    def multiply_pairs(self, a: Handle, b: Handle, c: Handle) -> Handle:
+        """In each lane, the two products of the pairs of a and b, and c, added in float32."""
+
+    @abstractmethod
     def select(self, operator: str, a: Handle, b: Handle, then: Handle, otherwise: Handle) -> Handle:
         """`then` in lanes where the comparison of a and b holds, otherwise `otherwise`; with NaN it does not hold."""
 

@@ -50,6 +50,8 @@ def _python_function(kernel: Kernel) -> Callable[..., None]:
         "inf": np.inf,
         "nan": np.nan,
         "multiply_add": _multiply_add,
+        "bfloat16": _bfloat16,
+        "multiply_pairs": _multiply_pairs,
         "power_of_two": _power_of_two,
         "random": random_lanes,
         "divide": _divide,
@@ -119,6 +121,15 @@ class NumPyEmitter(Emitter):
 
     def multiply_add(self, a: Name, b: Name, c: Name) -> Name:
         return self._new(f"multiply_add({a}, {b}, {c})")
+
+    def round_neighbours(self, a: Name, b: Name) -> Name:
+        return self._new(f"bfloat16(np.concatenate([{a}, {b}])).view(np.float32)")
+
+    def round_lanes(self, a: Name, b: Name) -> Name:
+        return self._new(f"bfloat16(np.stack([{a}, {b}], 1).reshape(-1)).view(np.float32)")
+
+    def multiply_pairs(self, a: Name, b: Name, c: Name) -> Name:
+        return self._new(f"multiply_pairs({a}, {b}, {c})")
 
     def select(self, operator: str, a: Name, b: Name, then: Name, otherwise: Name) -> Name:
         return self._new(f"np.where({a} {operator} {b}, {then}, {otherwise})")
@@ -209,6 +220,22 @@ class NumPyEmitter(Emitter):
 def _multiply_add(a: Array, b: Array, c: Array) -> Array:
     """`a * b + c` with one rounding."""
     return (a.astype(np.float64) * b + c).astype(np.float32)
+
+
+def _bfloat16(values: Array) -> Array:
+    """The bits of numbers rounded to bfloat16, ties to even; denormal numbers are 0."""
+    bits: Any = np.ascontiguousarray(np.where(np.abs(values) < np.finfo(np.float32).tiny, values * 0, values)).view(
+        np.uint32
+    )
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    quiet = bits >> 16 | 0x40  # of a NaN, which rounding could turn into infinity
+    return np.where(np.isnan(values), quiet, rounded).astype(np.uint16)  # type: ignore[no-any-return]
+
+
+def _multiply_pairs(a: Array, b: Array, c: Array) -> Array:
+    """The sum of c and both products of two pairs."""
+    lows, highs = ([(x.view(np.uint32) << shift & 0xFFFF0000).view(np.float32) for x in (a, b)] for shift in (16, 0))
+    return c + highs[0] * highs[1] + lows[0] * lows[1]  # type: ignore[no-any-return]
 
 
 def _power_of_two(shifted: Array) -> Array:

@@ -15,12 +15,27 @@ from verydeep.kernels.ir._random import FRACTION_SHIFT, ONE, hash_lanes
 if TYPE_CHECKING:
     from verydeep.kernels.ir._kernel import Kernel
 
+
+class _BFloat16(ir.types.Type):  # type: ignore[misc]
+    """LLVM's bfloat, which llvmlite does not know."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat16)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat16)
+
+
 IRValue = Any  # an llvmlite value; llvmlite has no types
 
 _INTEGER = ir.IntType(64)
 _LANE = ir.IntType(32)
 _NUMBER = ir.FloatType()
 _VECTOR = ir.VectorType(_NUMBER, LANES)
+_PAIRS = ir.VectorType(_BFloat16(), 2 * LANES)
 _MASK = ir.VectorType(_LANE, LANES)
 _BYTES = ir.IntType(8).as_pointer()
 _INTEGER_OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv"}
@@ -95,9 +110,30 @@ class LLVMEmitter(Emitter):
         return self.builder.fadd(a, b)
 
     def multiply_add(self, a: IRValue, b: IRValue, c: IRValue) -> IRValue:
-        name, module = f"llvm.fmuladd.v{LANES}f32", self.module.module
-        function = module.globals.get(name) or ir.Function(module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), name)
-        return self.builder.call(function, [a, b, c])
+        return self._intrinsic(f"llvm.fmuladd.v{LANES}f32", _VECTOR, a, b, c)
+
+    def round_neighbours(self, a: IRValue, b: IRValue) -> IRValue:
+        return self.builder.bitcast(self._round(a, b), _VECTOR)
+
+    def round_lanes(self, a: IRValue, b: IRValue) -> IRValue:
+        rounded = self._round(a, b)
+        order = [lane + half * LANES for lane in range(LANES) for half in range(2)]
+        mask = ir.Constant(ir.VectorType(_LANE, 2 * LANES), order)
+        return self.builder.bitcast(self.builder.shuffle_vector(rounded, rounded, mask), _VECTOR)
+
+    def multiply_pairs(self, a: IRValue, b: IRValue, c: IRValue) -> IRValue:
+        pairs = (self.builder.bitcast(value, _PAIRS) for value in (a, b))
+        return self._intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", _VECTOR, c, *pairs)
+
+    def _round(self, a: IRValue, b: IRValue) -> IRValue:
+        """The numbers of a, then those of b, as bfloat16; the instruction takes the higher half first."""
+        return self._intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, b, a)
+
+    def _intrinsic(self, name: str, result: IRValue, *arguments: IRValue) -> IRValue:
+        """Call one of LLVM's own functions."""
+        module = self.module.module
+        kind = ir.FunctionType(result, [argument.type for argument in arguments])
+        return self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), arguments)
 
     def select(self, operator: str, a: IRValue, b: IRValue, then: IRValue, otherwise: IRValue) -> IRValue:
         return self.builder.select(self.builder.fcmp_ordered(operator, a, b), then, otherwise)
@@ -155,9 +191,7 @@ class LLVMEmitter(Emitter):
         self._masked("store", ir.VoidType(), [value, place, ir.Constant(_LANE, NUMBER), self._first_lanes(count)])
 
     def _masked(self, name: str, result: IRValue, arguments: Sequence[IRValue]) -> IRValue:
-        name, module = f"llvm.masked.{name}.v{LANES}f32.p0", self.module.module
-        kind = ir.FunctionType(result, [argument.type for argument in arguments])
-        return self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), arguments)
+        return self._intrinsic(f"llvm.masked.{name}.v{LANES}f32.p0", result, *arguments)
 
     def _first_lanes(self, count: IRValue) -> IRValue:
         """A mask of the first lanes."""

@@ -143,6 +143,24 @@ def multiply_add(a: Vec, b: Vec, c: Vec) -> Vec:
     return a.each(lambda a, b, c: emitter().multiply_add(a, b, c), b, c)
 
 
+def round_neighbours(a: Vec, b: Vec) -> Vec:
+    """A register of pairs of bfloat16: the numbers of a, then those of b, two neighbours in each lane.
+
+    A pair has the size of a number, so registers of pairs are loaded, stored, shuffled and broadcast as all others.
+    """
+    return a.each(lambda a, b: emitter().round_neighbours(a, b), b)
+
+
+def round_lanes(a: Vec, b: Vec) -> Vec:
+    """A register of pairs of bfloat16: each lane has the numbers of this lane of a and b."""
+    return a.each(lambda a, b: emitter().round_lanes(a, b), b)
+
+
+def multiply_pairs(a: Vec, b: Vec, c: Vec) -> Vec:
+    """In each lane, the two products of the pairs of a and b, and c, added in float32."""
+    return a.each(lambda a, b, c: emitter().multiply_pairs(a, b, c), b, c)
+
+
 def random(key: Int, position: Int) -> Vec:
     """A register of random numbers from 0 up to 1.
 

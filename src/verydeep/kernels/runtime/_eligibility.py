@@ -101,7 +101,23 @@ def prefers_channels_last(backend: Backend, x: Tensor) -> bool:
 
 def can_run_stack(backend: Backend, activations: Activations, x: Tensor, *parameters: Tensor) -> bool:
     """Whether a stack of fully connected layers runs in kernels."""
-    return _can_run(backend, activations, x, *parameters)
+    return _can_run(backend, activations, x, *parameters, autocast=multiplies_bfloat16())
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether stacks of fully connected layers multiply in bfloat16.
+
+    They do so inside of torch's autocast to bfloat16, on processors with instructions for it.
+    """
+    inside = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
+    return inside and has_bfloat16()
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor has instructions for products in bfloat16 that the kernels use."""
+    from verydeep.kernels.ir._processor import BFLOAT16
+
+    return BFLOAT16
 
 
 def can_run_mlp(
@@ -118,9 +134,10 @@ def can_run_mlp(
     weight, bias = stack.weight, stack.bias
     assert isinstance(weight, Tensor)
     assert isinstance(bias, Tensor)
+    outer = input.weight, input.bias, classifier.weight, classifier.bias
     return (
         _is_known(activations)
-        and _are_plain(x, weight, bias, input.weight, input.bias, classifier.weight, classifier.bias)
+        and _are_plain(x, weight, bias, *outer, autocast=multiplies_bfloat16())
         and x.dim() == 2
         and x.shape[1] == input.in_features
         and input.out_features == classifier.in_features == weight.shape[-1]
@@ -151,11 +168,11 @@ def has_own_hooks(module: nn.Module) -> bool:
     )
 
 
-def _can_run(backend: Backend, activations: Activations, *tensors: Tensor) -> bool:
+def _can_run(backend: Backend, activations: Activations, *tensors: Tensor, autocast: bool = False) -> bool:
     """The rules that all kernels share; "fused" raises an error where they do not hold."""
     if backend == "reference":
         return False
-    possible = _is_known(activations) and _are_plain(*tensors)
+    possible = _is_known(activations) and _are_plain(*tensors, autocast=autocast)
     if backend == "fused" and not possible:
         raise UserError(
             'backend="fused" needs float32 tensors on the CPU, tanh or relu, sigmoid gates, and no compiling, '
@@ -171,17 +188,21 @@ def _is_known(activations: Activations) -> bool:
     return known and all(gate is torch.sigmoid for gate in gates)
 
 
-def _are_plain(*tensors: Tensor) -> bool:
-    """Whether all are ordinary, non-empty float32 tensors on the CPU, not being traced, compiled or transformed."""
+def _are_plain(*tensors: Tensor, autocast: bool = False) -> bool:
+    """Whether all are ordinary, non-empty float32 tensors on the CPU, not being traced, compiled or transformed.
+
+    With `autocast`, they may be used inside of it.
+    """
+    if torch.is_autocast_enabled("cpu") and not autocast:
+        return False
     return not _is_transformed() and all(map(_is_plain, tensors))
 
 
 def _is_transformed() -> bool:
-    """Whether operations are seen by a compiler, exporter, tracer, autocast, torch.func or a dispatch mode."""
+    """Whether operations are seen by a compiler, exporter, tracer, torch.func or a dispatch mode."""
     return (
         torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None
-        or torch.is_autocast_enabled("cpu")
         or torch._C._functorch.peek_interpreter_stack() is not None
         or forward_ad._current_level >= 0
         or _get_current_dispatch_mode() is not None

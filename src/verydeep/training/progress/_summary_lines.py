@@ -8,6 +8,7 @@ import torch
 
 from verydeep.data import KNOWN_NAMES, TablePreparation
 from verydeep.errors import shorten
+from verydeep.kernels import has_bfloat16
 from verydeep.models import Network
 from verydeep.words import MEASURES, is_number, plural
 
@@ -42,7 +43,7 @@ def summary_lines(
     named = dataset.name if is_own else config.data.source
     network = config.model.name if isinstance(model, Network) else type(model).__name__
     lines = [*_data(dataset), _target(config, dataset), _splits(dataset), _network(config, model)]
-    lines += [_updates(config, batches), *([] if threads is None else [_threads(threads)])]
+    lines += [_updates(config, batches), *_precision(config, model), *([] if threads is None else [_threads(threads)])]
     return [f"training {network} on {named}", *(f"  {line}" for line in lines)]
 
 
@@ -108,6 +109,14 @@ def _updates(config: TrainConfig, batches: int) -> str:
         name = MEASURES.get(metric, metric.replace("_", " "))
         text += f"; stops early after {plural(config.patience, 'epoch')} without a better validation {name}"
     return text
+
+
+def _precision(config: TrainConfig, model: nn.Module) -> list[str]:
+    """A warning if bfloat16 costs time instead of saving it."""
+    on_cpu = all(parameter.is_cpu for parameter in model.parameters())
+    if config.precision == "float32" or not on_cpu or has_bfloat16():
+        return []
+    return ["bfloat16 is probably slower than float32 here: this processor has no instructions for it (AVX512-BF16)"]
 
 
 def _threads(threads: ChosenThreads) -> str:
