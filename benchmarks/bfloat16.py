@@ -2,8 +2,9 @@
 
 The speed is that of training steps (forward, backward, fused SGD) of highway networks of 50 layers on random images, on
 one thread, in interleaved rounds. The accuracy is that of the highway networks of 10, 50 and 100 layers on MNIST, with
-the settings of configs/highway*-mnist.toml cut to a few epochs, from three seeds in each precision: the training loss of
-the last epoch and the test accuracy. `--speed` and `--accuracy` measure only one of both; the other keeps its results.
+the settings of configs/highway*-mnist.toml cut to a few epochs, from three seeds in each precision: the training loss
+of the last epoch and the test accuracy. `--speed` and `--accuracy` measure only one of both; the other keeps its
+results.
 """
 
 import json
@@ -13,11 +14,13 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from _result import write_result
+from torch import Tensor, nn
 
 from verydeep.kernels import has_bfloat16
 from verydeep.models import create_model
@@ -28,6 +31,14 @@ SIZES = [(width, batch) for width in (50, 128, 256) for batch in (100, 500)]
 ROUNDS, SEEDS, EPOCHS = 40, (0, 1, 2), 5
 
 
+def train_step(model: nn.Module, optimiser: torch.optim.Optimizer, x: Tensor, y: Tensor, bfloat16: bool) -> None:
+    optimiser.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        logits = model(x)
+    torch.nn.functional.cross_entropy(logits, y).backward()
+    optimiser.step()
+
+
 def measure_speed(width: int, batch: int) -> dict[str, Any]:
     """Milliseconds per step in both precisions, and the quartiles of their ratio over rounds."""
     torch.manual_seed(0)
@@ -36,15 +47,7 @@ def measure_speed(width: int, batch: int) -> dict[str, Any]:
     for name in ("float32", "bfloat16"):
         model = create_model("highway-mlp", depth=50, width=width)
         optimiser = torch.optim.SGD(model.parameters(), 0.001, fused=True)
-
-        def step(model: Any = model, optimiser: Any = optimiser, bfloat16: bool = name == "bfloat16") -> None:
-            optimiser.zero_grad()
-            with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
-                logits = model(x)
-            torch.nn.functional.cross_entropy(logits, y).backward()
-            optimiser.step()
-
-        steps[name] = step
+        steps[name] = partial(train_step, model, optimiser, x, y, name == "bfloat16")
     times: dict[str, list[float]] = {name: [] for name in steps}
     repeats = max(1, 3000 // (width * batch // 50))
     for _ in range(ROUNDS):

@@ -1,6 +1,8 @@
 """The products of a layer with numbers rounded to bfloat16 and sums in float32.
 
-Matrices are float32, as for the products that they replace; `scratch` holds their rounded pairs.
+Matrices are float32, as for the products that they replace; `scratch` holds their rounded pairs. Rows that a product
+reads one after another are an odd number of registers apart: at distances of large powers of two, the fastest cache
+could hold few of them.
 """
 
 from verydeep.kernels.ir._fill import zero_vectors
@@ -15,14 +17,14 @@ from verydeep.kernels.ir._vector import preserved
 
 def forward_scratch(maps: int, width: int, padded_samples: int, lanes: int) -> int:
     """Numbers of scratch memory that the forward pass of a layer needs."""
-    return maps * width * _registers(width, lanes) * lanes + -(-width // 2) * padded_samples
+    return maps * width * _registers(width, lanes) * lanes + -(-width // 2) * (padded_samples + lanes)
 
 
 def backward_scratch(maps: int, width: int, padded_samples: int, lanes: int) -> int:
     """Numbers of scratch memory that the backward pass of a layer needs."""
     rows, pairs = maps * width, _registers(padded_samples, lanes) * lanes
-    x_gradient = -(-rows // 2) * (width + padded_samples)
-    return max(x_gradient, (rows + 2 * -(-width // lanes) * lanes) * pairs)
+    x_gradient = -(-rows // 2) * (width + padded_samples + lanes)
+    return max(x_gradient, (rows + 2 * -(-width // lanes) * lanes + lanes) * pairs)
 
 
 def _registers(columns: int, lanes: int) -> int:
@@ -34,7 +36,7 @@ def _registers(columns: int, lanes: int) -> int:
 def bfloat16_product(w: Matrix, x: Matrix, z: Matrix, rows: Int, width: Int, vectors: Int, scratch: Ptr) -> None:
     """The product z = w x."""
     stride, pairs = _stride(width), (width + 1) // 2
-    w_pairs, x_pairs = Matrix(scratch, stride), Matrix(scratch + rows * stride, vectors * LANES)
+    w_pairs, x_pairs = Matrix(scratch, stride), Matrix(scratch + rows * stride, _odd(vectors) * LANES)
     pair_columns(w, w_pairs, rows, width)
     pair_rows(x, x_pairs, width, vectors * LANES)
     make_product(pairs=True)(w_pairs, x_pairs, z, rows, pairs, vectors, 0)
@@ -46,7 +48,7 @@ def bfloat16_product_transposed(
 ) -> None:
     """The product dx = wT dz, or dx += wT dz where `add` is not 0; w has `rows` rows."""
     pairs = (rows + 1) // 2
-    w_pairs, dz_pairs = Matrix(scratch, width), Matrix(scratch + pairs * width, vectors * LANES)
+    w_pairs, dz_pairs = Matrix(scratch, width), Matrix(scratch + pairs * width, _odd(vectors) * LANES)
     pair_rows(w, w_pairs, rows, width)
     pair_rows(dz, dz_pairs, rows, vectors * LANES)
     make_product(transposed=True, pairs=True)(w_pairs, dz_pairs, dx, width, pairs, vectors, add)
@@ -62,7 +64,7 @@ def bfloat16_weight_gradient(
     """
     wide, stride = (width + LANES - 1) // LANES, _stride(samples)
     x_pairs = Matrix(scratch, stride)
-    x_by_sample = Matrix(scratch + wide * LANES * stride, wide * LANES)
+    x_by_sample = Matrix(scratch + wide * LANES * stride, _odd(wide) * LANES)
     dz_pairs = Matrix(x_by_sample.row(stride), stride)
     pair_columns(x, x_pairs, width, samples)
     zero_vectors(x_pairs.row(width), (wide * LANES - width) * stride // LANES)
@@ -76,3 +78,8 @@ def bfloat16_weight_gradient(
 def _stride(columns: Int) -> Int:
     """The distance of rows of pairs, in whole registers."""
     return (columns + 2 * LANES - 1) // (2 * LANES) * LANES
+
+
+def _odd(registers: Int) -> Int:
+    """The next odd number."""
+    return registers // 2 * 2 + 1

@@ -77,10 +77,10 @@ def _make_tile(rows: int, vectors: int, transposed: bool, pairs: bool) -> Kernel
                 total.value = load(target)
         with loop(k) as n:
             right = [load(b.row(n) + j * LANES) for j in range(vectors)]
-            left = [broadcast(load_number(_in_column(row, n, transposed))) for row in a_rows]
-            pairs = [(x, y) for x in left for y in right]
-            for total, (x, y) in zip(sums, pairs, strict=True):
-                total.value = multiply(x, y, total.value)
+            for i, row in enumerate(a_rows):
+                left = broadcast(load_number(_in_column(row, n, transposed)))
+                for total, y in zip(sums[i * vectors :], right, strict=False):
+                    total.value = multiply(left, y, total.value)
         for total, target in zip(sums, targets, strict=True):
             store(target, total.value)
 
