@@ -50,7 +50,7 @@ class ReproduceOptions:
     table1  convolutional highway networks and their peers on MNIST
     table2  FitNets and highway networks on CIFAR-10
     table3  the 19-layer highway network and its peers on CIFAR-10 and CIFAR-100
-    claims  experiments on the statements of the text, from initial weights to 5000 layers
+    claims  experiments on the statements of the text, from initial weights to 10,000 layers
     all     the tables, then fig1
     """
 

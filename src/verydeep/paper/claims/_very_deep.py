@@ -20,7 +20,7 @@ from verydeep.paper.claims._experiment import (
 from verydeep.report import plot_claim_lines
 
 _NAME = "very-deep"
-_DEPTHS = (1000, 2000, 5000)
+_DEPTHS = (1000, 2000, 5000, 10_000)
 _SEEDS = (0, 1, 2)  # of the first
 
 
@@ -87,5 +87,5 @@ VERY_DEEP = ClaimExperiment(
     _conclude,
     _trainings,
     _draw,
-    "highway networks of 1000 (three seeds), 2000 and 5000 layers, two epochs of MNIST",
+    "highway networks of 1000 (three seeds), 2000, 5000 and 10,000 layers, two epochs of MNIST",
 )
