@@ -201,6 +201,15 @@ def test_a_drawing_can_be_cleared_while_a_line_is_drawn(opened: Explored) -> Non
     expect(page.locator(".pad .hint")).to_be_visible()
 
 
+def test_a_sample_that_is_chosen_while_a_drawing_is_answered_stays(opened: Explored) -> None:
+    opened.page.evaluate("""() => {
+      const pad = document.querySelector('.pad canvas');
+      for (const key of [' ', 'ArrowDown', 'ArrowDown']) pad.dispatchEvent(new KeyboardEvent('keydown', { key }));
+      document.querySelector('[data-sample="3"]').click(); }""")
+    opened.page.wait_for_timeout(500)
+    expect(opened.page.locator(".preview figcaption")).to_contain_text("sample 4")
+
+
 def test_each_of_two_samples_has_its_own_drawing(opened: Explored) -> None:
     page = opened.page
     page.get_by_label("Two samples").check()
@@ -405,6 +414,23 @@ def test_the_training_is_played(browser: Browser, table: Table) -> None:
     assert opened.values() == trained
     assert opened.problems == []
     page.context.close()
+
+
+def test_training_that_is_stopped_and_played_again_starts_again(browser: Browser, table: Table) -> None:
+    opened = Explored(browser, table[0])
+    button, output = opened.page.locator("#training button"), opened.page.locator("#training output")
+    button.click()
+    opened.page.wait_for_timeout(500)
+    taken = opened.page.evaluate("""async () => {
+      const [button, slider] = ['button', 'input'].map((tag) => document.querySelector(`#training ${tag}`));
+      button.click();
+      button.click();
+      const began = performance.now();
+      while (slider.value === '0') await new Promise(requestAnimationFrame);
+      return performance.now() - began; }""")
+    assert taken > 850  # each snapshot is shown for 900 milliseconds
+    expect(output).to_have_text("trained", timeout=10_000)
+    opened.page.context.close()
 
 
 def test_feature_maps_can_be_asked_for_while_weights_change(browser: Browser, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ class Draw {
     element.querySelector("[data-do=clear]").addEventListener("click", () => this.clear());
     element.querySelector("[data-do=undo]").addEventListener("click", () => this.undo());
     for (const query of [dark, paper]) query.addEventListener("change", () => this.paint());
+    state.on("input", ({ slot }) => { if (slot === state.slot && state.inputs[slot].name !== DRAWING) this.isWaiting = false; }); // chosen instead
     state.on("mode", () => { this.lift(); this.paint(); }); // another slot may be chosen
     this.paint();
   }
