@@ -11,8 +11,9 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
+from verydeep.data import DataConfig
 from verydeep.report import write_explore
-from verydeep.training import Run
+from verydeep.training import ModelConfig, OptimConfig, Run, TrainConfig, train
 
 from ._explored import COLUMNS, EVIL, table_run
 from .test_browser import Opened, browser, contrast, needs_chromium
@@ -189,6 +190,40 @@ def test_without_a_drawing_the_sample_before_it_returns(opened: Explored, button
     expect(sentence).to_have_text(before)
 
 
+def test_a_drawing_can_be_cleared_while_a_line_is_drawn(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#tab-draw").click()
+    page.locator(".pad canvas").hover()
+    page.mouse.down()
+    page.keyboard.press("Delete")
+    page.mouse.move(200, 700)
+    page.mouse.up()
+    expect(page.locator(".pad .hint")).to_be_visible()
+
+
+def test_a_sample_that_is_chosen_while_a_drawing_is_answered_stays(opened: Explored) -> None:
+    opened.page.evaluate("""() => {
+      const pad = document.querySelector('.pad canvas');
+      for (const key of [' ', 'ArrowDown', 'ArrowDown']) pad.dispatchEvent(new KeyboardEvent('keydown', { key }));
+      document.querySelector('[data-sample="3"]').click(); }""")
+    opened.page.wait_for_timeout(500)
+    expect(opened.page.locator(".preview figcaption")).to_contain_text("sample 4")
+
+
+def test_each_of_two_samples_has_its_own_drawing(opened: Explored) -> None:
+    page = opened.page
+    page.get_by_label("Two samples").check()
+    page.locator("#tab-draw").click()
+    page.locator(".pad canvas").click()
+    drawn = opened.pixels(".pad canvas")
+    expect(page.locator(".preview")).to_contain_text("B: your drawing")
+    page.get_by_role("button", name="Choose A").click()
+    expect(page.locator(".pad .hint")).to_be_visible()
+    page.locator("#panel-draw [data-do=clear]").click()
+    page.get_by_role("button", name="Choose B").click()
+    assert opened.pixels(".pad canvas") == drawn
+
+
 def test_an_image_is_uploaded(opened: Explored, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -200,6 +235,23 @@ def test_an_image_is_uploaded(opened: Explored, tmp_path: Path) -> None:
     expect(page.locator(".preview figcaption")).to_have_text("<b>grey.png")
     page.locator("input[type=file]").set_input_files(tmp_path / "broken.png")
     expect(page.locator(".problem")).to_have_text("broken.png cannot be read as an image.")
+
+
+def test_the_same_image_can_be_uploaded_again(opened: Explored, tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("L", (20, 20), 90).save(tmp_path / "grey.png")
+    page = opened.page
+    for _ in range(2):
+        page.locator("#tab-upload").click()
+        assert page.locator(".drop").evaluate("box => box.scrollWidth <= box.clientWidth")
+        with page.expect_file_chooser() as chooser:
+            page.locator("input[type=file]").click()
+        chooser.value.set_files(tmp_path / "grey.png")
+        expect(page.locator(".preview figcaption")).to_have_text("grey.png")
+        page.locator("#tab-samples").click()
+        page.locator("[data-sample='3']").click()
+        expect(page.locator(".preview figcaption")).to_contain_text("sample 4")
 
 
 def test_samples_and_classes_are_compared(opened: Explored) -> None:
@@ -219,6 +271,67 @@ def test_samples_and_classes_are_compared(opened: Explored) -> None:
     expect(page.locator("[data-panel=outputs]")).to_be_visible()
 
 
+def test_only_the_view_that_was_chosen_last_is_shown(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#panel-samples select").select_option(label="7")
+    page.locator(".grid button").first.click()
+    expect(page.locator(".preview")).to_contain_text("true class: 7")
+    page.get_by_label("With a class mean").check()
+    expect(page.locator("[data-panel=second] figcaption")).to_contain_text("Mean gates: 7")
+    page.wait_for_timeout(300)
+    alone = opened.pixels("[data-panel=second] .map")
+    choose = "modes => modes.forEach((mode) => document.querySelector(`[name=mode][value=${mode}]`).click())"
+    page.evaluate(choose, ["classes", "mean"])  # the means of two classes take longer than that of one
+    page.wait_for_timeout(300)
+    assert opened.pixels("[data-panel=second] .map") == alone
+    page.evaluate(choose, ["one", "two", "one"])
+    page.wait_for_timeout(300)
+    expect(page.locator("[data-panel=outputs]")).to_be_visible()
+    expect(page.locator(".preview figure")).to_have_count(1)
+
+
+def test_pointing_at_the_second_sample_reads_its_answer(opened: Explored) -> None:
+    page = opened.page
+    page.get_by_label("Two samples").check()
+    answers = page.locator(".sentence").inner_text().split("B: ")
+    a, b = (re.search(r"\d \(\d+%\)", answer) for answer in answers)
+    assert a
+    assert b
+    assert a[0] != b[0]
+    for panel, answer in (("ribbon-a", a[0]), ("ribbon-b", b[0])):
+        canvas = page.locator(f"[data-panel={panel}] .map")
+        box = canvas.bounding_box()
+        assert box is not None
+        canvas.hover(position={"x": 20, "y": box["height"] - 4})
+        expect(page.locator(".readout")).to_contain_text(f"answer so far: {answer}")
+
+
+def test_the_list_of_wrong_answers_follows_the_layers(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#panel-samples select").select_option("wrong")
+    page.locator("#keep").fill("0")
+    expect_score(page, "0 of 4 layers open")
+    listed = page.locator(".grid button").count()
+    assert page.locator(".grid button:not(.wrong)").count() == 0
+    page.locator("#panel-samples select").select_option("all")
+    page.get_by_role("button", name="Show more").click()
+    assert listed == min(page.locator(".grid button.wrong").count(), 60)
+
+
+def test_an_answer_that_is_computed_again_is_marked(opened: Explored) -> None:
+    script = "button => { button.click(); return document.getElementById('answer').classList.contains('busy'); }"
+    assert opened.page.locator("#detail [data-do=switch]").evaluate(script)
+    expect(opened.page.locator("#answer")).not_to_have_class(re.compile("busy"))
+    expect_score(opened.page, "3 of 4 layers open")
+
+
+def test_sliders_have_names(browser: Browser, table: Table) -> None:
+    opened = Explored(browser, table[0])
+    for name in ("Keep the most important", "Weights"):
+        expect(opened.page.get_by_role("slider", name=name)).to_be_visible()
+    opened.page.context.close()
+
+
 def test_the_tour_explains_and_can_be_left(opened: Explored) -> None:
     page = opened.page
     page.locator("#invite [data-do=start]").click()
@@ -234,6 +347,17 @@ def test_the_tour_explains_and_can_be_left(opened: Explored) -> None:
     page.keyboard.press("Escape")
     expect(page.locator("#tour")).to_be_hidden()
     expect(page.locator("#start-tour")).to_be_focused()
+
+
+def test_the_tour_goes_on_after_another_view_was_chosen(opened: Explored) -> None:
+    page = opened.page
+    page.locator("#start-tour").click()
+    page.locator("#tour [data-do=next]").click()
+    page.get_by_label("Two classes").check()
+    page.set_viewport_size({"width": 1200, "height": 800})  # places the card again, now without a target
+    page.locator("#tour [data-do=next]").click()
+    expect(page.locator("#tour h2")).to_contain_text("Gates decide")
+    expect(page.locator("[data-panel=gates]")).to_have_class(re.compile("toured"))
 
 
 def test_a_row_is_edited(browser: Browser, table: Table) -> None:
@@ -260,6 +384,19 @@ def test_a_row_is_edited(browser: Browser, table: Table) -> None:
     page.context.close()
 
 
+def test_a_value_too_large_to_compute_with_has_no_answer(browser: Browser, table: Table) -> None:
+    opened = Explored(browser, table[0])
+    page = opened.page
+    page.locator("#tab-row").click()
+    page.get_by_label(COLUMNS[0], exact=True).fill("1e300")
+    expect(page.locator(".sentence")).to_have_text("none, as a value is too large.")
+    expect(page.locator(".bars .value").first).to_have_text("–")
+    page.get_by_label(COLUMNS[0], exact=True).fill("3")
+    expect(page.locator(".sentence")).to_contain_text("%")
+    assert opened.problems == []
+    page.context.close()
+
+
 def test_the_training_is_played(browser: Browser, table: Table) -> None:
     path, run, x = table
     opened = Explored(browser, path)
@@ -279,6 +416,39 @@ def test_the_training_is_played(browser: Browser, table: Table) -> None:
     page.context.close()
 
 
+def test_training_that_is_stopped_and_played_again_starts_again(browser: Browser, table: Table) -> None:
+    opened = Explored(browser, table[0])
+    button, output = opened.page.locator("#training button"), opened.page.locator("#training output")
+    button.click()
+    opened.page.wait_for_timeout(500)
+    taken = opened.page.evaluate("""async () => {
+      const [button, slider] = ['button', 'input'].map((tag) => document.querySelector(`#training ${tag}`));
+      button.click();
+      button.click();
+      const began = performance.now();
+      while (slider.value === '0') await new Promise(requestAnimationFrame);
+      return performance.now() - began; }""")
+    assert taken > 850  # each snapshot is shown for 900 milliseconds
+    expect(output).to_have_text("trained", timeout=10_000)
+    opened.page.context.close()
+
+
+def test_feature_maps_can_be_asked_for_while_weights_change(browser: Browser, tmp_path: Path) -> None:
+    model = ModelConfig("highway-conv", depth=3, width=4)
+    config = TrainConfig(DataConfig("digits"), model, OptimConfig(lr=0.1), epochs=1, threads=1, snapshots=1)
+    write_explore(train(config, tmp_path / "run", progress=False), tmp_path / "page.html")
+    opened = Explored(browser, tmp_path / "page.html")
+    opened.page.evaluate("""() => {
+      const slider = document.querySelector('#training input');
+      slider.value = 0;
+      slider.dispatchEvent(new Event('input'));
+      document.querySelector('#detail [data-do=after]').click(); }""")
+    expect(opened.page.locator("#training output")).to_have_text("before training")
+    expect(opened.page.locator("#detail .tiles canvas").first).to_be_visible()
+    assert opened.problems == []
+    opened.page.context.close()
+
+
 def test_names_never_become_markup(browser: Browser, table: Table) -> None:
     opened = Explored(browser, table[0])
     for mode in ("mean", "two", "classes", "one"):
@@ -289,6 +459,19 @@ def test_names_never_become_markup(browser: Browser, table: Table) -> None:
     assert opened.page.locator("main img, main script").count() == 0
     assert opened.problems == []
     opened.page.context.close()
+
+
+def test_a_long_name_of_the_true_class_leaves_room_for_its_mark(browser: Browser, table: Table) -> None:
+    opened = Explored(browser, table[0])
+    page = opened.page
+    page.locator("#panel-samples select").select_option(label=EVIL)
+    page.locator(".grid button").first.click()
+    expect(page.locator(".preview")).to_contain_text(EVIL)
+    name, mark = page.locator(".bars .true .name"), page.locator(".bars .true .mark")
+    right = "element => element.getBoundingClientRect().right"
+    assert mark.evaluate(right) <= name.evaluate(right) + 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    page.context.close()
 
 
 @pytest.mark.parametrize(("target", "options"), [("price", {}), ("a,b", {"task": "multilabel"})])
@@ -338,3 +521,20 @@ def test_it_prints_the_layers_across_the_whole_page(opened: Explored) -> None:
     assert page.locator("#journey").evaluate(across) == pytest.approx(whole, abs=1)
     assert not page.locator(".panels figcaption span").first.is_visible()  # what a click does
     assert page.locator(".bars .fill").first.evaluate("fill => getComputedStyle(fill).printColorAdjust") == "exact"
+
+
+def test_it_prints_the_answer_on_the_first_page_and_whole_maps(opened: Explored) -> None:
+    page = opened.page
+    page.locator(".panels").evaluate("panels => panels.style.setProperty('--rows', 50)")  # as high as maps become
+    assert len(re.findall(rb"/Type /Page\b", page.pdf(format="A4"))) == 3
+
+
+def test_maps_that_still_fill_are_printed_full(opened: Explored) -> None:
+    page = opened.page
+    page.emulate_media(reduced_motion="no-preference")
+    page.locator("[data-sample='3']").click()
+    expect(page.locator(".preview")).to_contain_text("sample 4")
+    page.emulate_media(media="print", reduced_motion="no-preference")
+    at_once = opened.pixels("[data-panel=outputs] .map")
+    page.wait_for_timeout(1500)
+    assert opened.pixels("[data-panel=outputs] .map") == at_once

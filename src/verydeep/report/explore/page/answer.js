@@ -9,7 +9,7 @@ class Answer {
     this.time = element.querySelector(".time");
     this.key = element.querySelector(".key");
     state.on("trace mode", () => this.draw());
-    state.on("input", () => element.classList.add("busy"));
+    state.on("input closed weights", () => element.classList.add("busy"));
   }
 
   draw() {
@@ -25,8 +25,8 @@ class Answer {
   say(slot, isNamed) {
     const values = read(state.traces[slot].logits), { target } = state.inputs[slot], who = isNamed ? `${slot.toUpperCase()}: ` : "";
     const start = `${who}${inWords(values)}`;
-    if (target === null) return `${start}.`;
-    if (kind === "classification") return values.indexOf(Math.max(...values)) === target ? `${start}, which is correct.` : `${start}, but it is ${names[target]}.`;
+    if (target === null || !isFiniteAnswer(values)) return `${start}.`;
+    if (kind === "classification") return values.indexOf(Math.max(...values)) === target ? `${start}, which is correct.` : `${start}, but it is ${shortened(names[target], LONGEST)}.`;
     if (kind === "multilabel") {
       const wrong = names.filter((_, label) => values[label] > 0.5 !== target[label] > 0.5);
       return wrong.length ? `${start}. Wrong: ${shortened(wrong.join(", "), 80)}.` : `${start}. All labels are correct.`;
@@ -53,7 +53,7 @@ class Answer {
     fill.style.background = `var(${variable ?? "--idle"})`;
     tick.style.left = `${100 * whole}%`;
     return make("li", { class: isTrue ? "true" : "" },
-      make("span", { class: "name", title: names[name] }, names[name], isTrue ? make("span", { class: "mark" }, make("span", { "aria-hidden": "true" }, " ✓"), make("span", { class: "unseen" }, " (true)")) : null),
+      make("span", { class: "name", title: names[name] }, make("span", { class: "called" }, names[name]), isTrue ? make("span", { class: "mark" }, make("span", { "aria-hidden": "true" }, "✓"), make("span", { class: "unseen" }, " (true)")) : null),
       make("span", { class: "track", "aria-hidden": "true" }, fill, tick),
       make("span", { class: "value" }, percent(value), isChanged ? make("span", { class: "unseen" }, `, ${percent(whole)} with all layers open`) : null));
   }

@@ -6,6 +6,7 @@ class Compare {
     this.element = element;
     this.journey = journey;
     this.means = [];
+    this.newest = 0; // the number of the last means that were asked for
     const words = { mean: `With a ${groupNoun} mean`, classes: { classification: "Two classes", multilabel: "Two labels", regression: "Two groups" }[kind] };
     for (const radio of element.querySelectorAll("[name=mode]")) {
       radio.addEventListener("change", () => this.enter(radio.value));
@@ -29,10 +30,12 @@ class Compare {
 
   async enter(mode) {
     if (mode === "two" && !state.inputs.b) await showSample(this.another(), "b");
+    if (this.element.elements.mode.value !== mode) return; // another view was chosen meanwhile
     if (mode === "mean") this.selects[0].value = String(this.groupOfSample());
     state.set({ mode, slot: mode === "two" ? "b" : "a" });
-    await this.average();
+    this.means = [];
     this.rebuild();
+    await this.average();
   }
 
   another() { // a sample of another class to begin with
@@ -53,8 +56,10 @@ class Compare {
 
   async average() {
     if (state.mode !== "mean" && state.mode !== "classes") return;
-    const wanted = state.mode === "mean" ? this.chosen.slice(0, 1) : this.chosen;
-    this.means = await state.backend.ask({ do: "means", closed: [...state.closed], groups: wanted.map((group) => group.samples) });
+    const wanted = state.mode === "mean" ? this.chosen.slice(0, 1) : this.chosen, mine = ++this.newest;
+    const means = await state.backend.ask({ do: "means", closed: [...state.closed], groups: wanted.map((group) => group.samples) });
+    if (mine !== this.newest) return; // other groups were chosen meanwhile
+    this.means = means;
     this.rebuild();
   }
 
@@ -64,7 +69,7 @@ class Compare {
   }
 
   map(id, title, note, which) {
-    return new HeatMap({ id, title, note, scale: state.quantity === "gates" ? { ...GATES } : this.scale([which]), values: () => this.values(which) });
+    return new HeatMap({ id, title, note, scale: state.quantity === "gates" ? { ...GATES } : this.scale([which]), values: () => this.values(which), slot: typeof which === "number" ? null : which });
   }
 
   difference(id, title, first, second) {
@@ -97,8 +102,8 @@ class Compare {
     const between = (title, a, b) => Object.assign(this.difference("difference", title, a, b), { pair: [a, b] });
     const panels = {
       one: () => [
-        new HeatMap({ id: "outputs", title: "Block outputs, y", note: "What each layer passes on.", scale: this.scale(["a"]), values: () => state.traces.a?.outputs ?? null }),
-        ...(hasGates ? [new HeatMap({ id: "gates", title: "Transform gates, t", note: "Bright: transforms. Dark: copies.", scale: { ...GATES }, values: () => state.traces.a?.gates ?? null })] : []),
+        new HeatMap({ id: "outputs", title: "Block outputs, y", note: "What each layer passes on.", scale: this.scale(["a"]), values: () => state.traces.a?.outputs ?? null, slot: "a" }),
+        ...(hasGates ? [new HeatMap({ id: "gates", title: "Transform gates, t", note: "Bright: transforms. Dark: copies.", scale: { ...GATES }, values: () => state.traces.a?.gates ?? null, slot: "a" })] : []),
         ...ribbon("a", "The answer as it forms"),
       ],
       mean: () => [this.map("first", `This sample: ${what}`, "", "a"), this.map("second", `Mean ${what}: ${means[0]}`, `Over ${plural(this.chosen[0]?.samples.length ?? 0, "sample")}.`, 0), between("Sample minus mean", "a", 0)],

@@ -7,7 +7,7 @@ class Draw {
     this.canvas = element.querySelector("canvas");
     Object.assign(this.canvas, { width: SIDE, height: SIDE });
     this.pen = this.canvas.getContext("2d", { willReadFrequently: true });
-    this.strokes = [];
+    this.drawings = { a: [], b: [] }; // the strokes for each slot
     this.replaced = {}; // by slot, the input that a drawing took the place of
     this.cursor = { x: SIDE / 2, y: SIDE / 2, isDown: false }; // of the keyboard
     this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
@@ -18,7 +18,19 @@ class Draw {
     element.querySelector("[data-do=clear]").addEventListener("click", () => this.clear());
     element.querySelector("[data-do=undo]").addEventListener("click", () => this.undo());
     for (const query of [dark, paper]) query.addEventListener("change", () => this.paint());
+    state.on("input", ({ slot }) => { if (slot === state.slot && state.inputs[slot].name !== DRAWING) this.isWaiting = false; }); // chosen instead
+    state.on("mode", () => { this.lift(); this.paint(); }); // another slot may be chosen
     this.paint();
+  }
+
+  get strokes() {
+    return this.drawings[state.slot];
+  }
+
+  // End the line that is being drawn.
+  lift() {
+    this.isDrawing = false;
+    this.cursor.isDown = false;
   }
 
   at(event) {
@@ -61,19 +73,18 @@ class Draw {
   }
 
   clear() {
-    this.strokes = [];
-    this.cursor.isDown = false;
+    this.strokes.length = 0;
+    this.lift();
     this.changed();
   }
 
   undo() {
     this.strokes.pop();
-    this.cursor.isDown = false; // its line may be the one that is gone
+    this.lift(); // its line may be the one that is gone
     this.changed();
   }
 
   changed() {
-    this.element.querySelector(".hint").hidden = this.strokes.length > 0;
     this.paint();
     this.answer();
   }
@@ -88,6 +99,7 @@ class Draw {
   }
 
   paint() {
+    this.element.querySelector(".hint").hidden = this.strokes.length > 0;
     const { pen, cursor } = this, isDark = store.inputs.ink.dark;
     pen.fillStyle = isDark ? "#fff" : "#000";
     pen.fillRect(0, 0, SIDE, SIDE);

@@ -15,9 +15,10 @@ function make(tag, properties = {}, ...children) {
 }
 
 const minus = (text) => text.replace("-", "−");
-const percent = (share, digits = 1) => minus(`${(100 * share).toFixed(digits)}%`);
+const percent = (share, digits = 1) => (Number.isFinite(share) ? minus(`${(100 * share).toFixed(digits)}%`) : "–");
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const LONGEST = 80; // letters of a name in a sentence
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
@@ -25,6 +26,7 @@ const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 // A number in its units, with as many digits as one reads.
 function inUnits(value) {
   const size = Math.abs(value);
+  if (!Number.isFinite(size)) return "–";
   if (size !== 0 && (size < 1e-3 || size >= 1e7)) return minus(value.toExponential(2));
   return minus(String(Number(value.toPrecision(size >= 1000 ? 5 : 4))));
 }

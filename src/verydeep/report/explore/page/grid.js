@@ -14,7 +14,7 @@ class Grid {
     this.filter.addEventListener("change", () => { this.shown = SHOWN; this.fill(); });
     this.more.addEventListener("click", () => { this.shown += 200; this.fill(); });
     this.list.addEventListener("keydown", (event) => this.key(event));
-    state.on("score", () => this.mark());
+    state.on("score", () => (this.filter.value === "wrong" ? this.fill() : this.mark()));
     state.on("input mode", () => this.mark());
     this.fill();
   }

@@ -2,9 +2,9 @@ const NARROW = 130; // pixels, below which only the ends of an axis are labelled
 
 // One heat map of the journey: a row per layer, a column per block, with a colour bar below.
 class HeatMap {
-  // title: what it shows; note: in plain words; scale: the colour map, { kind, low, high, power }.
-  constructor({ id, title, note, scale, values }) {
-    Object.assign(this, { id, title, scale, values });
+  // title: what it shows; note: in plain words; scale: the colour map, { kind, low, high, power }; slot: whose sample, or null.
+  constructor({ id, title, note, scale, values, slot = null }) {
+    Object.assign(this, { id, title, scale, values, slot });
     this.canvas = make("canvas", { class: "map", role: "img", "aria-label": `${title}. ${note}` });
     this.bar = make("canvas", { class: "bar", "aria-hidden": "true" });
     this.caption = make("figcaption", {}, title, make("span", { class: "soft" }, note));

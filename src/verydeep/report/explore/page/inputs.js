@@ -62,7 +62,7 @@ class Inputs {
 }
 
 function truthInWords(target) {
-  if (kind === "classification") return `true ${groupNoun}: ${names[target]}`;
-  if (kind === "multilabel") return `true labels: ${shortened(names.filter((_, label) => target[label] > 0.5).join(", "), 60) || "none"}`;
+  if (kind === "classification") return `true ${groupNoun}: ${shortened(names[target], LONGEST)}`;
+  if (kind === "multilabel") return `true labels: ${shortened(names.filter((_, label) => target[label] > 0.5).join(", "), LONGEST) || "none"}`;
   return names.map((name, at) => `true ${name}: ${inUnits(target[at])}`).join(", ");
 }

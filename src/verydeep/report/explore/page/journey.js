@@ -68,7 +68,7 @@ class Journey {
 
   blockAt(canvas, event) {
     const panel = this.panels.find((each) => each.canvas === canvas);
-    return panel instanceof HeatMap ? { panel, column: Math.floor(event.offsetX / canvas.clientWidth * panel.columns) } : null;
+    return panel ? { panel, column: panel instanceof HeatMap ? Math.floor(event.offsetX / canvas.clientWidth * panel.columns) : null } : null;
   }
 
   // Close or open a layer, or all from the last one switched to this one.
@@ -104,11 +104,11 @@ class Journey {
   }
 
   describe(number, at = null) {
-    const row = rows[number], trace = state.traces.a, parts = [];
+    const row = rows[number], trace = state.traces[at === null ? "a" : at.panel.slot], parts = []; // none for a mean
     if (!row) return;
     this.pointed = [number, at];
     if (row.layer !== null) parts.push(state.closed.has(row.layer) ? "closed, so it copies its input" : "open");
-    if (at !== null && at.column < row.width && at.panel.row(number)) {
+    if (at !== null && at.column !== null && at.column < row.width && at.panel.row(number)) {
       parts.push(`${isConvolutional ? "feature map" : "block"} ${at.column + 1}: ${say(at.panel.row(number)[at.column])}`);
     } else if (trace?.activity[number] != null) parts.push(`${hasGates ? "mean gate" : "relative change"} ${say(trace.activity[number])}`);
     if (trace?.answers[number]) parts.push(`answer so far: ${inWords(read(trace.answers[number]))}`);
@@ -135,20 +135,26 @@ class Journey {
 
   draw() {
     if (rows.length === 0 || !this.layers.canvas.isConnected) return;
-    const { view, reveal, box } = this;
+    const { view, box } = this, reveal = paper.matches ? rows.length : this.reveal;
     for (const panel of [this.layers, ...this.panels]) panel.draw(view, reveal, box);
   }
 }
 
+// Whether there is an answer: an edited row may have values beyond float32.
+function isFiniteAnswer(values) {
+  return values.every(Number.isFinite);
+}
+
 // An answer in a few words.
 function inWords(values) {
+  if (!isFiniteAnswer(values)) return "none, as a value is too large";
   if (kind === "classification") {
     const best = values.indexOf(Math.max(...values));
-    return `${names[best]} (${percent(values[best], 0)})`;
+    return `${shortened(names[best], LONGEST)} (${percent(values[best], 0)})`;
   }
   if (kind === "multilabel") {
     const chosen = names.filter((_, label) => values[label] > 0.5);
-    return chosen.length ? shortened(chosen.join(", "), 80) : "no label";
+    return chosen.length ? shortened(chosen.join(", "), LONGEST) : "no label";
   }
   return values.map((value, at) => (names.length === 1 ? inUnits(value) : `${names[at]} ${inUnits(value)}`)).join(", ");
 }

@@ -5,6 +5,7 @@ class Score {
     this.big = element.querySelector(".big");
     this.text = element.querySelector(".text");
     this.bar = element.querySelector("progress");
+    state.on("closed weights", () => this.wait(0));
     state.on("scoring", ({ progress }) => this.wait(progress));
     state.on("score", () => this.draw());
   }

@@ -38,7 +38,9 @@ class Tour {
     document.querySelector(".toured")?.classList.remove("toured");
     this.at = Math.max(to, 0);
     byId("invite").hidden = true;
-    const { at, title, text, act } = STOPS[this.at], target = document.querySelector(at);
+    const { at, title, text, act } = STOPS[this.at];
+    if (!document.querySelector(at)) byId("mode-one").click(); // the reader went on to another view
+    const target = document.querySelector(at);
     this.card.hidden = false;
     this.card.querySelector("h2").textContent = title;
     this.card.querySelector(".text").textContent = text;
@@ -56,8 +58,9 @@ class Tour {
   // Beside its target if there is room, else above the lower edge of the window.
   place() {
     if (this.at < 0) return;
-    const box = document.querySelector(STOPS[this.at].at).getBoundingClientRect(), { style, offsetWidth: width, offsetHeight: height } = this.card;
-    const right = box.right + 14 + width <= innerWidth, left = box.left - 14 - width >= 0;
+    const box = document.querySelector(STOPS[this.at].at)?.getBoundingClientRect(); // none in another view
+    const { style, offsetWidth: width, offsetHeight: height } = this.card;
+    const right = box?.right + 14 + width <= innerWidth, left = box?.left - 14 - width >= 0;
     if (innerWidth < 700 || (!right && !left)) {
       Object.assign(style, { left: `${Math.max((innerWidth - width) / 2, 8)}px`, top: `${innerHeight - height - 12}px` });
       return;

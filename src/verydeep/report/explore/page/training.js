@@ -33,17 +33,17 @@ class Training {
   }
 
   async play() {
-    this.isPlaying = true;
+    const mine = this.isPlaying = {}; // if stopped and played again at once, the former play ends
     this.button.textContent = "Stop";
-    for (let at = 0; at <= this.last && this.isPlaying; at++) {
+    for (let at = 0; at <= this.last && this.isPlaying === mine; at++) {
       this.slider.value = at;
       await Promise.all([this.show(), new Promise((resolve) => setTimeout(resolve, 900))]);
     }
-    this.stop();
+    if (this.isPlaying === mine) this.stop();
   }
 
   stop() {
-    this.isPlaying = false;
+    this.isPlaying = null;
     this.button.textContent = "Play the training";
   }
 }

@@ -5,6 +5,7 @@ class Upload {
     this.invert = element.querySelector("[name=invert]");
     this.problem = element.querySelector(".problem");
     this.image = null;
+    this.field.addEventListener("click", () => { this.field.value = ""; }); // so that the same file can be chosen again
     this.field.addEventListener("change", () => this.open(this.field.files[0]));
     this.invert.addEventListener("change", () => this.show());
     const zone = element;

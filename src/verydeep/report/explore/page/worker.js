@@ -24,7 +24,7 @@ class Explorer {
     const { network, snapshots } = this.store;
     this.final ??= this.network;
     this.network = snapshot === snapshots.length ? this.final : new Network(network.steps, fromBytes(snapshots[snapshot]));
-    this.slots = {};
+    for (const slot of Object.values(this.slots)) slot.key = null; // computed again from the first layer; until then, its maps can be asked for
     this.traces.clear();
     this.newest++;
     return null;
@@ -37,10 +37,11 @@ class Explorer {
   // Run one sample. The same key stands for the same sample, of which only what changed is computed.
   run({ slot, key, input, closed }) {
     const began = performance.now(), last = this.slots[slot];
-    const trace = this.network.run(this.input(input), { closed: new Set(closed), previous: last?.key === key ? last.trace : null });
+    const x = this.input(input), isFinite = x.every(Number.isFinite); // not of a row with a value beyond float32, which has no answer
+    const trace = this.network.run(x, { closed: new Set(closed), previous: last?.key === key ? last.trace : null });
     this.slots[slot] = { key, trace };
-    const answers = this.rows.map((number) => this.network.answerAfter(trace, number));
-    return { ...this.summary(trace), answers, logits: trace.logits, milliseconds: performance.now() - began };
+    const answers = this.rows.map((number) => (isFinite ? this.network.answerAfter(trace, number) : null));
+    return { ...this.summary(trace), answers, logits: isFinite ? trace.logits : trace.logits.map(() => NaN), milliseconds: performance.now() - began };
   }
 
   // Each layer as one row of numbers: its outputs and gates, those of feature maps as means over their positions.
