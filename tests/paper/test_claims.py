@@ -11,6 +11,8 @@ from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.paper import EXPERIMENTS, read_fig1
 from verydeep.paper.claims._competition import deeper_verdict, deepest_trained, limit_verdict
+from verydeep.paper.claims._conv_bias import guide_verdict
+from verydeep.paper.claims._depth import DepthAnswerOfLesions, needed_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     ClaimCurve,
@@ -36,11 +38,18 @@ from verydeep.paper.claims._inside import (
 )
 from verydeep.paper.claims._optimisation import faster_verdict, shallow_verdict
 from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
+from verydeep.paper.claims._parity import PARITY, parity_verdict
+from verydeep.paper.claims._resized import resized_verdict
 from verydeep.paper.claims._results import ClaimResult
 from verydeep.paper.claims._skips import skips_verdict
 from verydeep.paper.claims._speed import speed_verdict, wilson_interval
 from verydeep.paper.claims._supervision import supervision_verdict
-from verydeep.paper.claims._tables import at_least_verdict, competitive_verdict, untrainable_verdict
+from verydeep.paper.claims._tables import (
+    at_least_verdict,
+    competitive_verdict,
+    near_verdict,
+    untrainable_verdict,
+)
 from verydeep.paper.claims._variants import variants_verdict
 from verydeep.paper.claims._very_deep import very_deep_verdict
 from verydeep.training import EpochMetrics
@@ -51,6 +60,7 @@ IN_PART: Verdict = "differs in part"
 DISAGREES: Verdict = "disagrees"
 LOW, HIGH = TRAINS / 2, TRAINS * 2  # losses of a network that trains, and of one that does not
 MACHINE = {"processor": "a processor"}
+LESIONS = DepthAnswerOfLesions("a problem", 3, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +99,17 @@ MACHINE = {"processor": "a processor"}
         (competitive_verdict(0.98, [0.997, 0.995]), DISAGREES),
         (at_least_verdict([(0.9, 0.89), (0.9, 0.9005)]), AGREES), (at_least_verdict([(0.9, 0.8), (0.8, 0.9)]), IN_PART),
         (at_least_verdict([(0.8, 0.9)]), DISAGREES),
+        (near_verdict([(0.92, 0.925), (0.66, 0.66)]), AGREES), (near_verdict([(0.92, 0.925), (0.6, 0.66)]), IN_PART),
+        (near_verdict([(0.9, 0.925)]), DISAGREES),
+        (parity_verdict([1.0, 0.995]), AGREES), (parity_verdict([1.0, 0.5]), IN_PART),
+        (parity_verdict([0.5]), DISAGREES),
+        (resized_verdict([LOW, LOW], [LOW]), AGREES), (resized_verdict([LOW], [LOW / 3]), IN_PART),
+        (resized_verdict([HIGH], [LOW]), DISAGREES),
+        (guide_verdict({10: {-1.0: 0.2, -4.0: 0.18}}), AGREES),
+        (guide_verdict({10: {-1.0: 0.2}, 20: {-2.0: 0.9, 0.0: 0.2}}), IN_PART),
+        (guide_verdict({30: {-3.0: math.inf, 0.0: 0.2}}), DISAGREES),
+        (needed_verdict([LESIONS]), AGREES), (needed_verdict([LESIONS, LESIONS, replace(LESIONS, used=40)]), IN_PART),
+        (needed_verdict([replace(LESIONS, used=1)]), DISAGREES),
         (untrainable_verdict(0.1, 0.89), AGREES), (untrainable_verdict(0.8, 0.89), IN_PART),
         (untrainable_verdict(0.9, 0.89), DISAGREES),
         (correlation_verdict(0.5), AGREES),
@@ -155,6 +176,32 @@ def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     values = json.loads(before)
     assert values["environments"] == [MACHINE]
     assert {"date", "config", "command", "seconds", "conclusions"} <= values.keys()
+
+
+def test_what_is_measured_without_a_study_is_measured_once(tmp_path: Path) -> None:
+    calls = []
+
+    def measure(quick: bool) -> dict[str, object]:
+        calls.append(quick)
+        return {"accuracy": {0: {128: 1.0}}}
+
+    experiment = replace(PARITY, measure=measure)
+    result = ClaimResult(tmp_path, experiment, quick=True)
+    assert not result.is_complete
+    assert [found.verdict for found in result.conclusions()] == [None]
+    result.measure()
+    result.write()
+    before = result.file.read_bytes()
+    again = ClaimResult(tmp_path, experiment, quick=True)
+    again.measure()
+    again.write()
+    assert calls == [True]
+    assert again.conclusions() == result.conclusions()
+    assert again.conclusions()[0].verdict == AGREES
+    assert result.file.read_bytes() == before
+    result.file.write_text(json.dumps(json.loads(before) | {"measurement": {"numbers": 3}}))
+    with pytest.raises(UserError, match="damaged"):
+        result.read()
 
 
 def test_a_loss_that_is_not_finite_is_stored_as_null(tmp_path: Path) -> None:

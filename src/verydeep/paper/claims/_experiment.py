@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Literal
+from typing import Any, Literal
 
 from verydeep.config import config_folder
 from verydeep.studies import with_settings
@@ -122,10 +122,12 @@ class Evidence:
     Attributes:
         curves: Its trainings; all of them, or none while some are missing.
         results: The folder of all results, for experiments that take numbers from there.
+        measured: What `ClaimExperiment.measure` has returned.
     """
 
     curves: Sequence[ClaimCurve]
     results: Path
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ class ClaimExperiment:
         trainings: What is trained, normally and with `--quick`; nothing if the numbers are among the other results.
         draw: Draws the picture, if there is one.
         protocol: How the networks are trained, in words.
+        measure: Measures in seconds what is no training of a study, normally or with `--quick`. The numbers that it
+            returns are stored.
     """
 
     name: str
@@ -149,6 +153,7 @@ class ClaimExperiment:
     trainings: Callable[[bool], Sequence[ClaimTraining]] = lambda quick: ()
     draw: Callable[[Evidence, Path], None] | None = None
     protocol: str = ""
+    measure: Callable[[bool], Mapping[str, Any]] | None = None
 
 
 def claim_training(

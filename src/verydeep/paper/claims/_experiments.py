@@ -1,14 +1,18 @@
-"""All experiments, in the order of the paper, and the statements that none of them tests yet."""
+"""All experiments, in the order of the paper."""
 
 from verydeep.errors import unknown
 from verydeep.paper.claims._activation import ACTIVATION
 from verydeep.paper.claims._competition import COMPETITION
+from verydeep.paper.claims._conv_bias import CONV_BIAS
+from verydeep.paper.claims._depth import DEPTH
 from verydeep.paper.claims._experiment import ClaimExperiment
 from verydeep.paper.claims._forms import FORMS
 from verydeep.paper.claims._gate_bias import GATE_BIAS
 from verydeep.paper.claims._init import INIT
 from verydeep.paper.claims._inside import INSIDE
 from verydeep.paper.claims._optimisation import OPTIMISATION
+from verydeep.paper.claims._parity import PARITY
+from verydeep.paper.claims._resized import RESIZED
 from verydeep.paper.claims._skips import SKIPS
 from verydeep.paper.claims._speed import SPEED
 from verydeep.paper.claims._supervision import SUPERVISION
@@ -17,8 +21,11 @@ from verydeep.paper.claims._very_deep import VERY_DEEP
 
 EXPERIMENTS = (
     COMPETITION,
+    PARITY,
     FORMS,
+    RESIZED,
     GATE_BIAS,
+    CONV_BIAS,
     INIT,
     ACTIVATION,
     VERY_DEEP,
@@ -28,13 +35,7 @@ EXPERIMENTS = (
     INSIDE,
     SUPERVISION,
     SKIPS,
-)
-UNTESTED = (  # the section, and what it says
-    ("1", "A tiny recurrent network learns the parity of strings of any length."),
-    ("2.1", "A layer may change its size with sub-sampled or zero-padded inputs on the carry path."),
-    ("2.2", "Gate biases of -1, -2 and -3 suit convolutional networks of about 10, 20 and 30 layers."),
-    ("3.3.2", "The 19-layer network competes with the best of its time on CIFAR-10 and CIFAR-100."),
-    ("5", "Highway networks show how much depth a problem needs."),
+    DEPTH,
 )
 
 

@@ -10,7 +10,7 @@ from verydeep.paper._duration import format_duration
 from verydeep.paper._results_page import page_path
 from verydeep.paper._templates import TEMPLATES
 from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, PaperStatement
-from verydeep.paper.claims._experiments import EXPERIMENTS, UNTESTED
+from verydeep.paper.claims._experiments import EXPERIMENTS
 from verydeep.paper.claims._results import ClaimResult
 from verydeep.report import render_markdown
 
@@ -101,7 +101,6 @@ def claims_page(results: Sequence[ClaimResult], pictures: Mapping[str, Path], be
         thoughts=_thoughts(lines),
         experiments=[_cost(result, pictures, beside) for result in results],
         core_hours=sum(result.seconds for result in results) / 3600,
-        untested=UNTESTED,
         rules=os.path.relpath(results[0].file.parent / "rules.md", beside),
     )
 
@@ -128,8 +127,9 @@ def _cost(result: ClaimResult, pictures: Mapping[str, Path], beside: Path) -> Ex
     picture = pictures.get(result.experiment.name)
     machines = dict.fromkeys(str(each.get("processor", "")) for each in result.environments)
     cost = f"{result.total} trainings" if result.total else "no training"
-    if result.curves:
-        cost = f"{len(result.curves)} of {cost}" if not result.is_complete else cost
-        cost = f"{cost}, {format_duration(result.seconds)} on one core"
+    if result.curves and not result.is_complete:
+        cost = f"{len(result.curves)} of {cost}"
+    if result.seconds:
+        cost = f"{cost if result.curves else 'a measurement'}, {format_duration(result.seconds)} on one core"
     link = "" if picture is None else os.path.relpath(picture, beside)
     return ExperimentCost(result.experiment, cost, ", ".join(machines), link)

@@ -1,6 +1,7 @@
 """The results of an experiment on disk: results/claims/NAME.json."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ class ClaimResult:
     Attributes:
         trainings: What is to be trained, by name.
         curves: What is trained, by name and seed.
+        measured: What the experiment's `measure` has returned.
         environments: Versions and machines.
     """
 
@@ -43,6 +45,8 @@ class ClaimResult:
         """Read the file again."""
         self.curves: dict[tuple[str, int], ClaimCurve] = {}
         self.environments: list[dict[str, Any]] = []
+        self.measured: dict[str, Any] = {}
+        self._measuring: dict[str, Any] = {}  # how long it took, and where
         self._environment_of: dict[tuple[str, int], int] = {}
         self._before: dict[str, Any] = read_json(self.file) if self.file.exists() else {}
         self._read(self._before)
@@ -54,18 +58,19 @@ class ClaimResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is trained."""
-        return len(self.curves) == self.total
+        """Whether everything is trained and measured."""
+        return len(self.curves) == self.total and (self.experiment.measure is None or bool(self.measured))
 
     @property
     def seconds(self) -> float:
-        """The time of all trainings on one core."""
-        return sum(curve.metrics[-1].seconds for curve in self.curves.values() if curve.metrics)
+        """The time of all trainings and measurements on one core."""
+        trained = sum(curve.metrics[-1].seconds for curve in self.curves.values() if curve.metrics)
+        return trained + float(self._measuring.get("seconds", 0))
 
     @property
     def evidence(self) -> Evidence:
         """What conclusions are drawn from: all curves, or none while some are missing."""
-        return Evidence(list(self.curves.values()) if self.is_complete else (), self.results)
+        return Evidence(list(self.curves.values()) if self.is_complete else (), self.results, self.measured)
 
     def conclusions(self) -> Sequence[Conclusion]:
         """A conclusion per statement; without numbers while trainings are missing."""
@@ -79,6 +84,14 @@ class ClaimResult:
         wanted = [(name, seed) for name, training in self.trainings.items() for seed in training.seeds]
         return [each for each in wanted if each not in self.curves]
 
+    def measure(self) -> None:
+        """Measure what is no training, unless that is done."""
+        if self.experiment.measure is not None and not self.measured:
+            start = time.process_time()
+            self.measured = dict(_plain(self.experiment.measure(self.quick)))
+            seconds = round(time.process_time() - start, 1)
+            self._measuring = {"seconds": seconds, "environment": self._number_of(environment())}
+
     def add(
         self, name: str, seed: int, status: str, metrics: Sequence[EpochMetrics], machine: Mapping[str, Any]
     ) -> bool:
@@ -91,7 +104,7 @@ class ClaimResult:
 
     def write(self) -> None:
         """Write the file, unless there is nothing to say or it says the same already."""
-        if not self.curves and all(found.verdict is None for found in self.conclusions()):
+        if not (self.curves or self.measured) and all(found.verdict is None for found in self.conclusions()):
             return
         conclusions = [
             {
@@ -110,8 +123,12 @@ class ClaimResult:
             "seconds": round(self.seconds, 1),
             "conclusions": _plain(conclusions),
         }
+        if self.curves or self.measured:
+            values["environments"] = self.environments
+        if self.measured:
+            values["measurement"] = {**self._measuring, "numbers": self.measured}
         if self.curves:
-            values |= {"environments": self.environments, **self._trainings()}
+            values |= self._trainings()
         if {name: value for name, value in self._before.items() if name in values} != values:
             stamp = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "written_with": environment()}
             self._before = {**values, **stamp}
@@ -144,6 +161,10 @@ class ClaimResult:
         try:
             self.environments = [dict(each) for each in values.get("environments", [])]
             lines = values.get("trainings", [])
+            if "measurement" in values:
+                self._measuring = dict(values["measurement"])
+                self.measured = dict(self._measuring.pop("numbers"))
+                float(self._measuring["seconds"])
             base = from_dict(TrainConfig, values["config"], f"{self.file}: config") if lines else TrainConfig()
             for line in lines:
                 name, seed, metrics = line["name"], line["seed"], tuple(map(EpochMetrics.from_dict, line["metrics"]))
