@@ -162,6 +162,10 @@ def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest
     assert found["report"] == "analysis/report.html"
     page = (folder / "analysis" / "report.html").read_text()
     assert re.search(r"in an order selected on \d+ samples of the first half of text.txt", page)
+    both = (
+        r"The full network has token accuracy .*% on these samples, and token accuracy .*% on \d+ samples of text.txt"
+    )
+    assert re.search(both, page)
     assert "--tolerance 5% --level sublayer --out analysis-parts" in page
     assert "--tolerance 5% --pairs" in page
     assert found["threads"] >= 1
