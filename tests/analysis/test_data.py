@@ -1,6 +1,6 @@
 """What an analysis accepts as data, and what it says about anything else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from verydeep import analysis
+from verydeep.analysis import lesion_study
 from verydeep.data import Dataset, Split
 from verydeep.errors import UserError
 
@@ -77,3 +78,22 @@ def test_some_samples_of_a_pair_are_a_split_and_of_a_loader_the_first_batches() 
     (x, y), _ = analysis.some_samples(DataLoader(TensorDataset(data.x, data.y), 8), 10)  # type: ignore[misc]
     assert torch.equal(x, data.x[:8])
     assert torch.equal(y, data.y[:8])
+
+
+class Stream(IterableDataset[tuple[torch.Tensor, torch.Tensor]]):
+    def __init__(self, data: Split) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        yield from zip(self.data.x, self.data.y, strict=True)
+
+
+def test_the_progress_of_batches_is_their_number_and_a_stream_has_none() -> None:
+    model, data = shaken(mlp), split()
+    done: list[float] = []
+    batches = [(data.x[n : n + 4], data.y[n : n + 4]) for n in range(0, len(data), 4)]
+    expected = lesion_study(model, batches, progress=done.append)
+    assert done == [(number + 1) / len(batches) for number in range(len(batches))]
+    streamed = lesion_study(model, DataLoader(Stream(data), 4), progress=done.append)
+    assert streamed.baseline == expected.baseline
+    assert len(done) == len(batches)

@@ -5,19 +5,30 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from torch import Tensor
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from verydeep.cli import main
+from verydeep.cli._other_models import load_checkpoint
 from verydeep.data import DataConfig
 from verydeep.processes import python_command
 from verydeep.training import ModelConfig, TrainConfig, train
 
 TEXT = "the cat sat on the mat and the dog sat on the log . " * 60
+NAMED = "roberta.encoder.layer.*"
 SPECIAL = ["[PAD]", "[MASK]", "[UNK]"]
 MODULE = """
 import torch
@@ -59,14 +70,26 @@ def raises():
     raise RuntimeError("no weights")
 def leaves():
     sys.exit(3)
+def lines():
+    raise ValueError("first\\n  second")
 class CannotRun(torch.nn.Module):
     def forward(self, x):
         raise ValueError("no forward")
+class Late(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Flatten(), HighwayStack(64, 2), torch.nn.Linear(64, 10))
+    def forward(self, x):
+        return self.layers({2: x}[len(x)])
 class NotFinite(torch.nn.Sequential):
     def forward(self, x):
         return super().forward(x) * float("nan")
 def cannot_run():
     return CannotRun()
+def late():
+    return Late()
+def wrong_objective():
+    return Late(), [(torch.randn(2, 64), torch.arange(2))], "accuracy"
 def not_finite():
     return NotFinite(torch.nn.Flatten(), HighwayStack(64, 2), torch.nn.Linear(64, 10))
 """
@@ -103,10 +126,11 @@ def tokenizer() -> Any:
     return make(tokenizer_object=words, pad_token="[PAD]", mask_token="[MASK]", unk_token="[UNK]", model_max_length=32)
 
 
-def checkpoint(path: Path, masked: bool = False) -> Path:
+def checkpoint(path: Path, masked: bool = False, vocabulary: int | None = None) -> Path:
     torch.manual_seed(0)
     words = tokenizer()
-    sizes: dict[str, Any] = {"vocab_size": len(words), "max_position_embeddings": 32, "num_hidden_layers": 3}
+    sizes: dict[str, Any] = {"max_position_embeddings": 32, "num_hidden_layers": 3}
+    sizes["vocab_size"] = vocabulary or len(words)
     sizes |= {"hidden_size": 16, "num_attention_heads": 2, "bos_token_id": 0, "eos_token_id": 0}
     model: Any = BertForMaskedLM(BertConfig(**sizes)) if masked else GPT2LMHeadModel(GPT2Config(**sizes))
     model.save_pretrained(path)
@@ -138,7 +162,13 @@ def test_a_checkpoint_on_disk_is_measured_on_a_text(folder: Path, capsys: pytest
     assert found["report"] == "analysis/report.html"
     page = (folder / "analysis" / "report.html").read_text()
     assert re.search(r"in an order selected on \d+ samples of the first half of text.txt", page)
-    assert "--level sublayer --out analysis-parts" in page
+    both = (
+        r"The full network has token accuracy .*% on these samples, and token accuracy .*% on \d+ samples of text.txt"
+    )
+    assert re.search(both, page)
+    assert "--tolerance 5% --level sublayer --out analysis-parts" in page
+    assert "--tolerance 5% --pairs" in page
+    assert found["threads"] >= 1
     assert {"lesions.png", "usage.png", "flow.png", "lesions.npz"} <= {p.name for p in (folder / "analysis").iterdir()}
     code, out, _ = run(
         capsys,
@@ -185,6 +215,50 @@ def test_a_masked_language_model_needs_the_names_of_its_layers(
     assert "--blocks, such as 'bert.encoder.layer.*'" in note
     run(capsys, *arguments, "--blocks", "bert.encoder.layer.*", "--only", "lesions", "--out", "named")
     assert len(summary(folder / "named")["lesions"]) == 3
+
+
+def test_the_longest_sequence_of_roberta_is_shorter_than_its_positions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = tokenizer()
+    sizes: dict[str, Any] = {"vocab_size": len(words), "max_position_embeddings": 34, "num_hidden_layers": 2}
+    RobertaForMaskedLM(RobertaConfig(**sizes, hidden_size=16, num_attention_heads=2)).save_pretrained("roberta")
+    words.save_pretrained("roberta")
+    arguments = ("analyze", "--hf", "roberta", "--text", "text.txt", "--only", "lesions", "--blocks", NAMED)
+    capsys.readouterr()
+    assert run(capsys, *arguments)[0] == 0
+    assert "sequences of 32 tokens, 15% of which are masked" in (folder / "analysis" / "report.html").read_text()
+    code, _, errors = run(capsys, *arguments, "--context", "33")
+    assert code == 2
+    assert "at most 32, which the model takes" in errors
+
+
+def test_a_long_text_is_tokenised_in_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint(folder / "gpt2")
+    (folder / "lines.txt").write_text("the cat sat on the mat .\n" * 100)
+    for name in ("text.txt", "lines.txt"):
+        expected = load_checkpoint(folder / "gpt2", folder / name, 16, None)
+        with monkeypatch.context() as patch:
+            patch.setattr("verydeep.cli._other_models._PIECE", 60)
+            found = load_checkpoint(folder / "gpt2", folder / name, 16, None)
+        first, second = ([*cast("list[Tensor]", each.data)] for each in (expected, found))
+        assert torch.equal(torch.cat(first), torch.cat(second))
+
+
+def test_threads_are_as_many_as_cores_are_free(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verydeep.training._threads.idle_cores", lambda: 0.4)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        options = ("--data", "digits", "--samples", "50", "--only", "flow")
+        assert run(capsys, "analyze", "--model", "own.py:make", *options)[0] == 0
+        assert summary(folder / "analysis")["threads"] == 1
+        assert run(capsys, "analyze", "--model", "own.py:make", *options, "--threads", "2")[0] == 0
+        assert summary(folder / "analysis")["threads"] == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_model_of_ones_own_is_measured_on_data_or_on_its_batches(
@@ -243,9 +317,9 @@ def test_runs_without_highway_layers_are_analysed_as_far_as_possible(
     assert run(capsys, "report", "residual")[0] == 0
 
 
-def configured(path: Path, **settings: object) -> None:
+def configured(path: Path, masked: bool = False, **settings: object) -> None:
     """A checkpoint with other settings in its config.json."""
-    file = checkpoint(path) / "config.json"
+    file = checkpoint(path, masked) / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
@@ -279,6 +353,17 @@ def test_no_code_that_a_checkpoint_names_is_fetched(folder: Path) -> None:
         (("--model", "broken.py:make"), "fails with SyntaxError"),
         (("--model", "raises.py:raises"), "raises() fails with RuntimeError: no weights (line 6)"),
         (("--model", "raises.py:leaves"), "leaves() fails with SystemExit: 3 (line 8)"),
+        (("--model", "raises.py:lines"), "lines() fails with ValueError: first second (line 10)"),
+        (("--model", "leaves.py:make"), "leaves.py fails with SystemExit: 3"),
+        (("--model", "raises.py:late", "--data", "digits"), "fails on samples of shape (1, 8, 8): KeyError: "),
+        (("--model", "raises.py:wrong_objective"), "an object such as Classification(); got 'accuracy'"),
+        (("--model", "own.py:make", "--data", "digits", "--only", "gates"), "--only gates: this Sequential has no"),
+        (("--model", "own.py:make", "--data", "digits", "--context", "8"), "--context has no effect"),
+        (("--hf", "gpt2", "--text", "text.txt", "--beside", "runs/first"), "--beside has no effect"),
+        (("--hf", "shorter", "--text", "text.txt"), "24 tensors of this GPT2LMHeadModel are not in the checkpoint"),
+        (("--hf", "wider", "--text", "text.txt"), "has shape (48,) in the checkpoint, but (96,) according to config"),
+        (("--hf", "few", "--text", "text.txt"), "but the model only has tokens 0 to 4"),
+        (("--hf", "seeing", "--text", "text.txt"), "depend on the tokens that follow, so it is no causal"),
         (("--model", "raises.py:cannot_run", "--data", "digits"), "fails on samples of shape (1, 8, 8): no forward"),
         (("--model", "raises.py:not_finite", "--data", "digits"), "loss of this network on these samples is nan"),
         (("--hf", "untokenised", "--text", "text.txt"), "there is no tokeniser in it"),
@@ -295,6 +380,11 @@ def test_mistakes_get_one_line(
     (folder / "raises.py").write_text(RAISES)
     checkpoint(folder / "damaged")
     (folder / "damaged" / "model.safetensors").write_bytes(b"no header")
+    (folder / "leaves.py").write_text("import sys\nsys.exit(3)\n")
+    configured(folder / "shorter", n_layer=5)
+    configured(folder / "wider", n_embd=32)
+    checkpoint(folder / "few", vocabulary=5)
+    configured(folder / "seeing", masked=True, architectures=["BertForPreTraining"])
     configured(folder / "typed", vocab_size="x")
     configured(folder / "deep", n_layer=10**9)
     checkpoint(folder / "untokenised")

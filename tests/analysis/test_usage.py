@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
 
 from verydeep.analysis import (
     DepthUsage,
@@ -139,6 +141,18 @@ def test_regressions_and_labels_have_paired_differences_too() -> None:
         assert lesions.standard_error is not None
         first = found.order[0]  # closed alone first on the curve
         assert lesions.standard_error[first] == pytest.approx(found.standard_error[1], rel=1e-3)
+
+
+def test_differences_are_paired_if_the_order_of_the_data_is_random() -> None:
+    model, data = shaken(mlp), split(40)
+    expected = greedy_lesions(model, data)
+    loader: DataLoader[tuple[Tensor, ...]] = DataLoader(TensorDataset(data.x, data.y), 8, shuffle=True)
+    torch.manual_seed(0)
+    found = greedy_lesions(model, loader)
+    assert found.order == expected.order
+    assert found.standard_error is not None
+    assert expected.standard_error is not None
+    np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-6)
 
 
 def test_the_noise_of_a_lesion_is_that_of_the_samples() -> None:

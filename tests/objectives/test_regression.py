@@ -64,3 +64,12 @@ def test_targets_that_do_not_fit_are_refused(y: Tensor) -> None:
 def test_an_unknown_loss_is_refused() -> None:
     with pytest.raises(UserError, match="loss must be one of squared, huber, absolute, got 'cubed'"):
         Regression(1, "cubed")  # type: ignore[arg-type]
+
+
+def test_predictions_of_a_single_target_may_have_one_dimension() -> None:
+    outputs = torch.tensor([1.0, 2.0])
+    assert torch.equal(Regression().read_output(outputs, 2), outputs[:, None])
+    with pytest.raises(
+        UserError, match=r"must return predictions of shape \(batch, targets\), \(2, ...\) here; got \(2,\)"
+    ):
+        Regression(2).read_output(outputs, 2)

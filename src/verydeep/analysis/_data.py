@@ -1,6 +1,6 @@
 """The data an analysis runs on: a split, a pair of arrays, or any batches that can be iterated more than once."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -105,6 +105,9 @@ def as_batched(data: Data, model: nn.Module | None = None, objective: Objective 
         objective: If its outputs are not those of one prediction per sample, it reads batches itself: a tensor or a
             dictionary is one batch, a list holds several.
     """
+    if objective is not None and not isinstance(objective, Objective):
+        got = f"the class {objective.__name__}" if isinstance(objective, type) else repr(objective)
+        raise UserError(f"the objective must be an object such as Classification(); got {got}")
     if objective is not None and objective.dimensions != 2 and not isinstance(data, Split):
         return [data] if _is_array(data) or isinstance(data, Mapping | tuple) else _batches_of(data)
     if isinstance(data, Split):
@@ -192,10 +195,11 @@ def iterate(
     dtype: torch.dtype | None = None,
 ) -> Iterator[tuple[Any, Tensor]]:
     """All batches once, in order; `size` is the batch size of a split, other data has its own."""
-    seen, total = 0, _length(data)
+    seen, samples = 0, _length(data)
+    total = samples or (len(data) if isinstance(data, list | tuple) else 0)  # then batches are counted
     for x, y in _batches(data, size, objective):
         yield move_inputs(x, device, dtype), y.to(device)
-        seen += len(y)
+        seen += len(y) if samples else 1
         if progress is not None and total:
             progress(min(seen / total, 1.0))
 
@@ -263,7 +267,8 @@ def _length(data: Batched) -> int:
     """The number of samples if it is known without iterating, else 0."""
     if isinstance(data, Split):
         return len(data)
-    return len(data.dataset) if isinstance(data, torch.utils.data.DataLoader) else 0  # type: ignore[arg-type]
+    dataset = data.dataset if isinstance(data, torch.utils.data.DataLoader) else None
+    return len(dataset) if isinstance(dataset, Sized) else 0  # a stream has no length
 
 
 def _first_batches(batches: Iterable[Any], samples: int, objective: Objective | None) -> Iterator[tuple[Any, Tensor]]:

@@ -1,5 +1,6 @@
 """Loss and error of a model, measured by the evaluation loop that training uses too."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -9,13 +10,14 @@ from verydeep.analysis._data import (
     NO_SAMPLES,
     Data,
     ModelAndData,
+    Progress,
     as_batched,
     device_of,
     find_objective,
     half_type,
     iterate,
 )
-from verydeep.analysis.blocks._blocks import Closed, ForwardMode, shadow_copy
+from verydeep.analysis.blocks._blocks import Closed, ForwardMode, run_example, shadow_copy
 from verydeep.analysis.lesions._lesion_results import Score
 from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
@@ -26,7 +28,6 @@ from verydeep.objectives import (
     batch_length,
     call_model,
     evaluate_batches,
-    map_tensors,
 )
 
 _BATCH = 500
@@ -62,7 +63,7 @@ def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None 
     measured = find_objective(batched, objective)
 
     def forward(x: Inputs) -> Tensor:
-        output = call_model(copied, map_tensors(Tensor.clone, x))  # it may change x in place
+        output = run_example(partial(call_model, copied), x)
         return measured.read_output(output, batch_length(x))
 
     batches = iterate(batched, _BATCH, device, objective=measured, dtype=half_type(copied))
@@ -72,13 +73,35 @@ def evaluate_model(model: nn.Module, data: Data, *, objective: Objective | None 
     return Score(totals.loss, totals.error, measured.measure)
 
 
-def evaluate_closed(subject: ModelAndData, closed: Closed = frozenset()) -> tuple[Totals, Tensor]:
-    """Measure a model with some layers closed: in all, and what each sample adds to the error, float64, `(sample,)`."""
-    forward = partial(subject.model.run, ForwardMode(closed))
-    objective, errors = subject.objective, []
+def evaluate_closed(
+    subject: ModelAndData, closed: Sequence[Closed], progress: Progress | None = None
+) -> tuple[list[Totals], list[Tensor]]:
+    """Measure a model with several sets of layers closed, in one pass over the data, whose order may be random.
 
-    def keep(outputs: Tensor, y: Tensor) -> None:
-        errors.append(objective.errors(outputs, y).cpu())
+    Args:
+        subject: The model and its data.
+        closed: The sets of layers.
+        progress: Called with the fraction of the work that is done.
 
-    totals = evaluate_batches(forward, subject.batches(), objective, device=subject.device, observe=keep)
-    return totals, torch.cat(errors) @ objective.error_weights(totals.values, totals.samples)
+    Returns:
+        For each set, the totals, and what each sample adds to the error, float64, `(sample,)`.
+    """
+    objective, samples = subject.objective, 0
+    values = torch.zeros(len(closed), objective.size, dtype=torch.float64)
+    errors: list[Tensor] = []
+    with torch.no_grad():
+        for x, y in subject.batches(progress):
+            wrong: list[Tensor] = []
+            for number, layers in enumerate(closed):
+                outputs = subject.model.run(ForwardMode(layers), x)
+                objective.check(outputs, y)
+                values[number] += objective.totals(outputs, y).cpu()
+                wrong.append(objective.errors(outputs, y).cpu())
+            errors.append(torch.stack(wrong))
+            samples += len(y)
+    of_samples = torch.cat(errors, dim=1)
+    weights = [objective.error_weights(row, samples) for row in values]
+    return (
+        [Totals(row, samples, objective) for row in values],
+        [each @ weight for each, weight in zip(of_samples, weights, strict=True)],
+    )

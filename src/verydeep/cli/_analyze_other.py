@@ -29,6 +29,8 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         parts: The parts to make.
         tolerance: The largest loss of accuracy allowed when idle layers are closed.
     """
+    from torch import get_num_threads
+
     from verydeep.cli._console import print_line
     from verydeep.cli._next_analysis import NOTHING_TO_CLOSE, analyze_command, next_steps, removal_code
     from verydeep.cli._status import status
@@ -52,6 +54,7 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
     found = _analyse(options, subject, blocks, parts, tolerance, folder)
     page = folder / "report.html"
     summary = summarise(network, subject.where, None, subject.samples, found, blocks.refused)
+    summary["threads"] = get_num_threads()
     summary["report"] = str(page)
     with status("drawing figures and the report"):
         write_atomic(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
@@ -79,7 +82,12 @@ def _closable(options: AnalyzeOptions, subject: ModelWithData, parts: list[str])
     from verydeep.analysis import Blocks, FoundBlocks, NoBlocksError, find_blocks, highway_layers, sample_inputs
     from verydeep.cli.views._analyze import print_refused
 
-    allowed = parts if highway_layers(subject.model) or options.only else [p for p in parts if p not in _OF_GATES]
+    allowed = parts if highway_layers(subject.model) else [part for part in parts if part not in _OF_GATES]
+    if options.only and len(allowed) < len(parts):
+        missing = ", ".join(part for part in parts if part not in allowed)
+        raise UserError(
+            f"--only {missing}: this {type(subject.model).__name__} has no highway layers, so it has no gates"
+        )
     example = sample_inputs(subject.model, subject.data, subject.objective)
     patterns: Blocks = options.blocks or None
     try:

@@ -35,12 +35,12 @@ def analyze_command(options: AnalyzeOptions, *extra: str, out: str = "") -> str:
         "--root": options.root,
     }
     words += [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    words += ["--tolerance", options.tolerance] if options.tolerance != "0.1%" else []
     if not extra:
         words += ["--level", options.level] if options.level != "layer" else []
         words += ["--blocks", ",".join(options.blocks)] if options.blocks else []
         words += ["--only", ",".join(options.only)] if options.only else []
         words += ["--pairs"] if options.pairs else []
-        words += ["--tolerance", options.tolerance] if options.tolerance != "0.1%" else []
     folder = out or (str(options.out) if options.out is not None else "")
     return shlex.join([*words, *extra, *(["--out", folder] if folder else [])])
 

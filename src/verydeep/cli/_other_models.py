@@ -17,6 +17,8 @@ from verydeep.files import require_regular
 from verydeep.words import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor, nn
 
     from verydeep.analysis import Data
@@ -26,6 +28,8 @@ _BATCH = 8  # sequences
 _LONGEST = 256  # tokens of a sequence, by default
 _MOST_LAYERS = 100_000
 _FEWEST = 10  # sequences; fewer say nothing about a layer
+_ROUNDING = 1e-3  # of the spread of logits; those of a causal model are usually equal to the bit
+_PIECE = 2**20  # characters of a text that are tokenised at once
 _ABOUT_PICKLES = "only .safetensors files are loaded, because other files may run code"
 
 _TOKENISERS = ("tokenizer*", "vocab*", "*.model", "merges.txt")  # files of which a tokeniser has at least one
@@ -119,8 +123,8 @@ def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
     sys.modules.setdefault(path.stem, module)  # dataclasses and pickles of the file look their module up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"--model {place}: {path} fails with {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise UserError(f"--model {place}: {path} fails with {_describe(error)}") from error
     make = getattr(module, function, None)
     if not callable(make):
         raise UserError(f"--model {place}: {path} has no function '{function}'")
@@ -130,7 +134,13 @@ def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
         steps = traceback.extract_tb(error.__traceback__)
         lines = [step.lineno for step in steps if Path(step.filename) == path.resolve() or step.filename == str(path)]
         where = f" (line {lines[-1]})" if lines else ""
-        raise UserError(f"--model {place}: {function}() fails with {type(error).__name__}: {error}{where}") from error
+        raise UserError(f"--model {place}: {function}() fails with {_describe(error)}{where}") from error
+
+
+def _describe(error: BaseException) -> str:
+    """An error of the user's code in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def load_checkpoint(folder: Path, text: Path | None, context: int | None, samples: int | None) -> ModelWithData:
@@ -144,17 +154,21 @@ def load_checkpoint(folder: Path, text: Path | None, context: int | None, sample
         context: Tokens per sequence; by default, 256 or as many as the model takes.
         samples: At most this number of sequences, evenly spaced.
     """
+    from verydeep.objectives import MaskedLanguageModel
+
     if text is None:
         raise UserError(f"--hf {folder}: say what the model is measured on: --text FILE")
     content = _read_text(text)
     _check_folder(folder)
     with status(f"loading {folder}"):
-        config, tokenizer, model, objective = _load(folder)
-    longest = int(getattr(config, "max_position_embeddings", _LONGEST) or _LONGEST)
+        tokenizer, model, objective = _load(folder)
+    longest = _longest_sequence(model)
     length = min(_LONGEST, longest) if context is None else context
     if not 2 <= length <= longest:
         raise UserError(f"--context {length}: give at least 2 tokens and at most {longest}, which the model takes")
-    rows = _sequences(text, tokenizer, content, length)
+    with status(f"reading {text}"):
+        rows = _sequences(text, tokenizer, content, length)
+    _check_tokens(folder, model, rows, objective)
     if samples is not None:
         if samples < _FEWEST:
             raise UserError(f"--samples must be at least {_FEWEST}, got {samples}")
@@ -164,6 +178,8 @@ def load_checkpoint(folder: Path, text: Path | None, context: int | None, sample
     half = len(rows) // 2
     data, measured, train = (list(part.split(_BATCH)) for part in (rows, rows[half:], rows[:half]))
     name, sequences = printable(text.name), f"sequences of {length} tokens"
+    if isinstance(objective, MaskedLanguageModel):
+        sequences += f", {objective.share:.0%} of which are masked"
     return ModelWithData(
         str(folder),
         model,
@@ -200,11 +216,14 @@ def _check_folder(folder: Path) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The first line of a message, with those that it announces by a colon."""
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    end = next((number for number, line in enumerate(lines) if not line.rstrip().endswith(":")), len(lines) - 1)
+    return " ".join(lines[: end + 1])
 
 
-def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
-    """The configuration, tokeniser, model and objective of a checkpoint."""
+def _load(folder: Path) -> tuple[Any, nn.Module, Objective]:
+    """The tokeniser, model and objective of a checkpoint."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     # A configuration may name code on a server, which this package would download and run.
     sys.modules["kernels"] = None  # type: ignore[assignment]  # Python then finds no such package
@@ -215,13 +234,17 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
     from verydeep.objectives import CausalLanguageModel, MaskedLanguageModel
 
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    # What matters of its long tables is checked below.
+    transformers.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **local)
         _check_config(folder, config)
         masked = any("MaskedLM" in name for name in config.architectures or ())
         kind: Any = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
-        model = kind.from_pretrained(folder, use_safetensors=True, weights_only=True, **local)
+        safe: dict[str, Any] = {"use_safetensors": True, "weights_only": True, "ignore_mismatched_sizes": True}
+        model, weights = kind.from_pretrained(folder, output_loading_info=True, **safe, **local)
+        _check_weights(folder, model, weights)
     except UserError:
         raise
     except Exception as error:  # transformers raises all kinds
@@ -232,7 +255,7 @@ def _load(folder: Path) -> tuple[Any, Any, nn.Module, Objective]:
         raise UserError(f"--hf {folder}: its tokeniser cannot be loaded: {_first_line(error)}") from error
     if masked and tokenizer.mask_token_id is None:
         raise UserError(f"--hf {folder}: the tokeniser of this masked language model has no mask token")
-    return config, tokenizer, model, MaskedLanguageModel(tokenizer.mask_token_id) if masked else CausalLanguageModel()
+    return tokenizer, model, MaskedLanguageModel(tokenizer.mask_token_id) if masked else CausalLanguageModel()
 
 
 def _check_config(folder: Path, config: Any) -> None:  # noqa: ANN401
@@ -244,11 +267,72 @@ def _check_config(folder: Path, config: Any) -> None:  # noqa: ANN401
         raise UserError(f"--hf {folder}: config.json names code to download, {shorten(code)}; remove that entry")
 
 
+def _check_weights(folder: Path, model: nn.Module, weights: dict[str, Any]) -> None:
+    """Refuse a checkpoint that does not hold all weights; transformers would use random ones in their place."""
+    missing = sorted(weights["missing_keys"])
+    mismatched = sorted(weights["mismatched_keys"])
+    if missing:
+        raise UserError(
+            f"--hf {folder}: {plural(len(missing), 'tensor')} of this {type(model).__name__} "
+            f"{'is' if len(missing) == 1 else 'are'} not in the checkpoint, such as {missing[0]}; "
+            "is it a language model, and does config.json describe it?"
+        )
+    if mismatched:
+        name, stored, expected = mismatched[0]
+        raise UserError(
+            f"--hf {folder}: {name} has shape {tuple(stored)} in the checkpoint, but {tuple(expected)} "
+            "according to config.json"
+        )
+
+
+def _longest_sequence(model: Any) -> int:  # noqa: ANN401
+    """The most tokens that a model takes."""
+    from torch import nn
+
+    config = model.config.get_text_config()
+    longest = int(getattr(config, "max_position_embeddings", _LONGEST) or _LONGEST)
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            longest = min(longest, module.num_embeddings - module.padding_idx - 1)  # RoBERTa counts from there
+    return longest
+
+
+def _check_tokens(folder: Path, model: Any, rows: Tensor, objective: Objective) -> None:  # noqa: ANN401
+    """Refuse tokens that the model does not have, and a model that sees the tokens that it is to predict."""
+    import torch
+
+    from verydeep.objectives import CausalLanguageModel
+
+    known, last = getattr(model.get_input_embeddings(), "num_embeddings", None), int(rows.max())
+    if known is not None and last >= known:
+        raise UserError(
+            f"--hf {folder}: its tokeniser gives token numbers up to {last}, but the model only has tokens 0 to "
+            f"{known - 1}; is it that of another model?"
+        )
+    if not isinstance(objective, CausalLanguageModel):
+        return
+    half = rows.shape[1] // 2
+    changed = torch.cat([rows[:1, :half], rows[1:2, half:]], dim=1)
+    try:
+        with torch.no_grad():
+            first, second = (model(tokens).logits[:, :half].float() for tokens in (rows[:1], changed))
+    except Exception as error:  # the model's code may raise anything
+        raise UserError(f"--hf {folder}: this {type(model).__name__} fails on tokens: {_first_line(error)}") from error
+    rounding = max(_ROUNDING, 4 * torch.finfo(model.dtype).eps)
+    if (first - second).abs().max() > rounding * first.std():
+        raise UserError(
+            f"--hf {folder}: the predictions of this {type(model).__name__} depend on the tokens that follow, so it is "
+            "no causal language model; a masked one has 'MaskedLM' in the architectures of its config.json"
+        )
+
+
 def _sequences(path: Path, tokenizer: Any, content: str, length: int) -> Tensor:  # noqa: ANN401
     """The tokens of a text in rows; what is left over at the end is not used."""
     import torch
 
-    tokens = torch.tensor(tokenizer(content, verbose=False)["input_ids"], dtype=torch.long)
+    only: dict[str, Any] = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+    pieces = [torch.tensor(tokenizer(piece, **only)["input_ids"], dtype=torch.long) for piece in _pieces(content)]
+    tokens = torch.cat(pieces)
     rows = len(tokens) // length
     if rows < _FEWEST:
         raise UserError(
@@ -256,3 +340,15 @@ def _sequences(path: Path, tokenizer: Any, content: str, length: int) -> Tensor:
             f"least {_FEWEST} are needed; give a longer text, or a smaller --context"
         )
     return tokens[: rows * length].view(rows, -1)
+
+
+def _pieces(content: str) -> Iterator[str]:
+    """A text in pieces of whole lines, because tokenisers need two hundred times the memory of what they are given."""
+    start = 0
+    while start < len(content):
+        end = start + _PIECE
+        if end < len(content):
+            cut = content.rfind("\n", start, end) + 1 or content.rfind(" ", start, end)
+            end = cut if cut > start else end
+        yield content[start:end]
+        start = end

@@ -34,6 +34,14 @@ def computing(threads: int | None) -> Iterator[None]:
         yield
 
 
+def free_threads() -> int:
+    """As many threads as torch uses, but not more than there are free cores: more would wait for each other."""
+    load_torch()
+    from verydeep.training import choose_threads
+
+    return choose_threads().number
+
+
 def find_run(path: Path) -> Path:
     """The folder of a run, which may also be given by its name in the list of runs, or as pretrained:NAME."""
     if path.exists():

@@ -65,7 +65,11 @@ class Objective:
         if not isinstance(logits, Tensor) or logits.dim() != dimensions or len(logits) != samples:
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
             wanted = "(batch, classes)" if dimensions == 2 else "(batch, position, token)"
-            raise UserError(f"the model must return logits of shape {wanted}, ({samples}, ...) here; got {got}")
+            wanted = "predictions of shape (batch, targets)" if self.measure == "r2" else f"logits of shape {wanted}"
+            hint = "An objective of your own can take them from other outputs with read_output"
+            if self.dimensions == 2 and isinstance(logits, Tensor) and logits.dim() == 3:
+                hint = "A language model needs another objective, such as CausalLanguageModel()"
+            raise UserError(f"the model must return {wanted}, ({samples}, ...) here; got {got}. {hint}")
         return logits
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Regression: one or several numbers per sample."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +47,11 @@ class Regression(Objective):
             raise UserError(f"loss must be one of {', '.join(_LOSSES)}, got {loss!r}")
         self.targets, self.kind = targets, loss
         self.size = 2 + 3 * targets
+
+    def read_output(self, output: Any, samples: int) -> Tensor:  # noqa: ANN401 - whatever the network returns
+        """The predictions `(batch, target)`; those of a single target may have the shape `(batch,)`."""
+        single = isinstance(output, Tensor) and output.dim() == 1 and self.targets == 1
+        return super().read_output(output[:, None] if single else output, samples)
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return _LOSSES[self.kind](outputs.float(), y, reduction="sum") / self.targets

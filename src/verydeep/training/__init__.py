@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from verydeep.training._initial_weights import load_initial_weights as load_initial_weights
     from verydeep.training._interrupt import Interrupt as Interrupt, interruptible as interruptible
     from verydeep.training._objective import make_objective as make_objective, run_objective as run_objective
+    from verydeep.training._threads import choose_threads as choose_threads
     from verydeep.training._torchrun import world_size as world_size
     from verydeep.training._train import make_model as make_model, resume, train
     from verydeep.training._train_in_memory import (

@@ -20,7 +20,7 @@ from verydeep.analysis._data import (
 from verydeep.analysis.activity._activity import to_array
 from verydeep.analysis.activity._activity_results import SignalFlow
 from verydeep.analysis.blocks._block import Block
-from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules, layer_names, shadow_copy
+from verydeep.analysis.blocks._blocks import ClosableModule, closable_modules, layer_names, run_example, shadow_copy
 from verydeep.analysis.blocks._find_blocks import Blocks, resolve_blocks
 from verydeep.analysis.blocks._trees import pick
 from verydeep.cpu import cpu_settings
@@ -99,7 +99,8 @@ class _FlowRecorder:
         self.outputs.clear()
         with torch.enable_grad():
             inputs = map_tensors(lambda t: t.detach().requires_grad_(t.is_floating_point()).clone(), x)
-            logits = self.objective.read_output(call_model(self.model, inputs), batch_length(x))
+            output = run_example(partial(call_model, self.model), inputs, copy=False)
+            logits = self.objective.read_output(output, batch_length(x))
             self.objective.check(logits, y)
             loss = self.objective.loss(logits, y)  # a sum, so that gradients do not depend on the batch size
             gradients = torch.autograd.grad(loss, list(self.outputs.values()), materialize_grads=True)

@@ -25,6 +25,7 @@ Forward = Callable[..., Any]
 Closed = frozenset[int]
 HighwayModule = HighwayLayer | HighwayStack | LSTMHighway
 ClosableModule = HighwayModule | ResidualStack
+_TELLING = (RuntimeError, TypeError, IndexError, ValueError, AttributeError)  # their messages need no class to be clear
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,7 @@ class InstrumentedModel:
     def run(self, mode: ForwardMode, x: Inputs) -> Tensor:
         """The outputs of one forward pass, such as logits."""
         self._mode = mode
-        output = call_model(self.model, map_tensors(Tensor.clone, x) if self._changes_input else x)
+        output = run_example(partial(call_model, self.model), x, copy=self._changes_input)
         return self._objective.read_output(output, batch_length(x))
 
     def group_of(self, layer: int) -> Group:
@@ -232,7 +233,7 @@ class _FindOrder(ForwardMode):
 
 
 def run_example(run: Callable[[Inputs], T], inputs: Inputs, copy: bool = True) -> T:
-    """Run something once and turn torch's errors about unsuitable data into one-line messages.
+    """Run something once and turn the model's errors, such as torch's about unsuitable data, into one-line messages.
 
     Args:
         run: What to run.
@@ -241,10 +242,13 @@ def run_example(run: Callable[[Inputs], T], inputs: Inputs, copy: bool = True) -
     """
     try:
         return run(map_tensors(Tensor.clone, inputs) if copy else inputs)
-    except UserError:
+    except (UserError, MemoryError):
         raise
-    except (RuntimeError, TypeError, IndexError, ValueError, AttributeError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    except Exception as error:  # the model's code is the user's and may raise anything
+        kind = type(error).__name__
+        reason = (str(error).strip() or kind).splitlines()[0]
+        if reason != kind and not isinstance(error, _TELLING):
+            reason = f"{kind}: {reason}"
         raise UserError(f"the model fails on samples of {_describe_inputs(inputs)}: {reason}") from error
 
 

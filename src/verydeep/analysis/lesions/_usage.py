@@ -141,15 +141,8 @@ def _order(runner: LesionRunner, candidates: set[int], group: int, progress: Pro
 
 
 def _curve(subject: ModelAndData, order: tuple[int, ...], split: str, progress: Progress | None) -> GreedyLesion:
-    points, errors = [], list[np.ndarray]()
-    for closed in range(len(order) + 1):
-        totals, each = evaluate_closed(subject, frozenset(order[:closed]))
-        points.append(totals)
-        errors.append(each.numpy() if closed == 0 else (each.numpy() - errors[0]).astype(np.float32))
-        if progress is not None:
-            progress((closed + 1) / (len(order) + 1))
-    errors[0] = np.zeros(len(errors[0]), np.float32)
-    rises = np.stack(errors, axis=1)
+    points, errors = evaluate_closed(subject, [frozenset(order[:closed]) for closed in range(len(order) + 1)], progress)
+    rises = np.stack([(each - errors[0]).numpy().astype(np.float32) for each in errors], axis=1)
     return GreedyLesion(
         subject.model.layers,
         split,

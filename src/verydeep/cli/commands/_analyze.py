@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from verydeep.cli._options import DataRoot, Json, Threads, option, positional, read_options
+from verydeep.cli._options import DataRoot, Json, option, positional, read_options
 from verydeep.cli._run_options import (
     computing,
     data_label,
+    free_threads,
     load_model,
     open_run,
     parse_tolerance,
@@ -40,6 +41,7 @@ PARTS = {
     "pairs": "pairs of lesions",
 }
 _OF_GATES = ("gates", "routing")
+_UNUSED = {"RUN": ("text", "context", "blocks", "level"), "--model": ("context", "beside"), "--hf": ("split", "beside")}
 UNFINISHED = ".unfinished"  # a file in the folder of the results as long as some of them are missing
 _FLOW_SAMPLES = 500  # more samples hardly change signals and gradients
 
@@ -93,7 +95,8 @@ class AnalyzeOptions:
     out: Annotated[Path | None, option("FOLDER")] = None
     """The folder for the results; by default, RUN/analysis, or analysis for a network that is not a run."""
     root: DataRoot = None
-    threads: Threads = None
+    threads: Annotated[int | None, option("N")] = None
+    """Use N CPU threads; by default, one per core for a run, and for other networks one per core that is free."""
     json: Json = False
 
 
@@ -109,10 +112,13 @@ def main(arguments: list[str]) -> None:
     if len(given) != 1:
         have = " and ".join(given) or "none of them"
         raise UserError(f"give one network, RUN, --model FILE.py:FUNCTION or --hf FOLDER; got {have}")
+    for name in _UNUSED[given[0]]:
+        if getattr(options, name) != getattr(AnalyzeOptions, name):
+            raise UserError(f"--{name} has no effect on the network of {given[0]}; leave it out")
     if options.run is None:
         from verydeep.cli._analyze_other import analyze_other
 
-        with computing(options.threads):
+        with computing(free_threads() if options.threads is None else options.threads):
             analyze_other(options, parts, tolerance)
         return
     run = open_run(options.run)

@@ -134,7 +134,7 @@ def _nearest(routing: ClassRouting) -> Table:
 def _usage(findings: Findings, usage: DepthUsage, data: str, noun: str) -> dict[str, Any]:
     return {
         "answer": sentences.answer(usage, data, noun),
-        "counted": sentences.how_counted(usage),
+        "counted": sentences.how_counted(usage) + sentences.other_baseline(usage, findings.lesions),
         "beside": sentences.on_training_samples(usage),
         "bars": _bars(usage, findings.lesions),
         "kept_words": layer_ranges(usage.kept),

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from verydeep.analysis import Block, Findings, RefusedBlock, Score, split_name
@@ -132,4 +133,5 @@ def _facts(
 def _environment(model: nn.Module | None) -> list[list[str]]:
     rows = [] if model is None else [["class", f"{type(model).__module__}.{type(model).__qualname__}"]]
     names = ("verydeep", "torch", *(("transformers",) if model is not None and hasattr(model, "config_class") else ()))
-    return [*rows, *([each, version(each)] for each in names), ["Python", platform.python_version()]]
+    versions = [*([each, version(each)] for each in names), ["Python", platform.python_version()]]
+    return [*rows, *versions, ["threads", str(torch.get_num_threads())]]

@@ -18,7 +18,7 @@ from verydeep.analysis import (
     tolerance_text,
 )
 from verydeep.training import Evaluation
-from verydeep.words import MEASURES, error_name, score
+from verydeep.words import MEASURES, error_name, named_score, score
 
 _LEAST_GAIN = 0.02  # of loss or accuracy; networks below have learned too little to say which layers they need
 
@@ -110,6 +110,19 @@ def how_counted(usage: DepthUsage) -> str:
     return (
         f"The kept layers are the fewest that stay within {usage.within_text} of the full network on "
         f"{samples_of(greedy.samples, greedy.split)}{order}.{held_out}"
+    )
+
+
+def other_baseline(usage: DepthUsage, lesions: LesionStudy | None) -> str:
+    """Say what the full network's score is where the layers were counted, if the lesions have other samples."""
+    greedy = usage.greedy
+    if lesions is None or (lesions.split, lesions.samples) == (greedy.split, greedy.samples):
+        return ""
+    here = named_score(greedy.measure, 1 - float(greedy.error[0]))
+    there = named_score(lesions.measure, lesions.baseline.accuracy)
+    return (
+        f" The full network has {here} on these samples, and {there} on "
+        f"{samples_of(lesions.samples, lesions.split)}, on which each layer was closed alone."
     )
 
 
