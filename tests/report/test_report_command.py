@@ -137,6 +137,18 @@ def test_a_disk_error_is_not_taken_for_data_that_are_gone(
     assert (run / "report.html").read_bytes() == page
 
 
+def test_a_run_that_becomes_unreadable_meanwhile_is_an_error_and_no_broken_run_in_the_page(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_run: Run) -> str:
+        raise UserError("cannot read config.json: input/output error")
+
+    monkeypatch.setattr("verydeep.training.run._listing.run_status", fail)
+    assert main(["report", str(run), "--no-analysis"]) == 2
+    assert "cannot read config.json" in capsys.readouterr().err
+    assert not (run / "report.html").exists()
+
+
 def test_the_analysis_can_be_left_out(run: Path) -> None:
     assert main(["report", str(run), "--no-analysis"]) == 0
     assert sections(run / "report.html") == ["training", "made", "glossary"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from threading import Timer
+from unittest.mock import Mock
 
 import pytest
 from _postgres import Server
@@ -370,6 +371,16 @@ def test_a_mistyped_option_is_named_without_the_password_after_it(capsys: pytest
     printed = one_line(capsys)
     assert "--storag" in printed
     assert "secret" not in printed
+
+
+def test_a_journal_whose_studies_have_damaged_names_is_named_in_a_line(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_search(tmp_path / "mine", read_search(write()))
+    monkeypatch.setattr("optuna.load_study", Mock(side_effect=KeyError("mine")))
+    monkeypatch.setattr("optuna.get_all_study_names", lambda _storage: [3, "another"])
+    assert main(["search", "best", str(tmp_path / "mine")]) == 2
+    assert "it has: 3, another" in one_line(capsys)
 
 
 @pytest.mark.slow

@@ -19,7 +19,16 @@ from verydeep.cli import main
 from verydeep.data import Dataset
 from verydeep.errors import UserError
 from verydeep.lock import exclusive_lock
-from verydeep.training import EpochMetrics, OptimConfig, Run, TrainConfig, TrainingProgress, resume, train
+from verydeep.training import (
+    EpochMetrics,
+    OptimConfig,
+    Run,
+    TrainConfig,
+    TrainingProgress,
+    derive_run,
+    resume,
+    train,
+)
 from verydeep.training.run._checkpoint import Position, load_checkpoint, save_checkpoint
 from verydeep.training.step._optimiser import make_optimiser
 
@@ -47,6 +56,27 @@ def stopped(config: TrainConfig, path: Path, dataset: Dataset, after: int = 2) -
 def outcome(run: Run) -> tuple[list[EpochMetrics], bytes]:
     lines = [replace(line, seconds=0) for line in run.metrics]
     return lines, (run.path / "model.safetensors").read_bytes()
+
+
+def test_two_processes_do_not_write_one_derived_run(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
+    parent = train(configure(epochs=1), tmp_path / "parent", dataset=tiny)
+    arguments = parent, tmp_path / "run", parent.model, "pruned", EpochMetrics(0)
+    with (
+        exclusive_lock(tmp_path / "run" / "lock", ""),
+        pytest.raises(UserError, match="another process is writing this run"),
+    ):
+        derive_run(*arguments)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["lock"]
+    assert len(derive_run(*arguments).metrics) == 1
+    with pytest.raises(UserError, match="already exists"):
+        derive_run(*arguments)
+
+
+def test_weights_that_were_deleted_are_not_said_to_have_diverged(tmp_path: Path, tiny: Dataset, configure: Any) -> None:
+    run = train(configure(epochs=1), tmp_path / "run", dataset=tiny)
+    (run.path / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"has no weights: its model.safetensors has been deleted"):
+        _ = Run.load(run.path).model
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "one bit", "text", "another format"])

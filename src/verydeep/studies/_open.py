@@ -158,7 +158,7 @@ def open_study(
         try:
             loaded = optuna.load_study(study_name=name, storage=store.storage)
         except KeyError as error:
-            there = ", ".join(sorted(optuna.get_all_study_names(store.storage))[:5]) or "none"
+            there = ", ".join(sorted(map(str, optuna.get_all_study_names(store.storage)))[:5]) or "none"
             raise UserError(
                 f"the storage has no study '{name}' (it has: {there}); the folder's name must be the study's"
             ) from error

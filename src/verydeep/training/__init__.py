@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from verydeep.training.run._derived_run import derive_run as derive_run, derived_config as derived_config
     from verydeep.training.run._display import DAMAGE as DAMAGE, describe_run as describe_run, draw as draw
     from verydeep.training.run._environment import child_environment as child_environment, environment as environment
-    from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies
+    from verydeep.training.run._listing import RunInfo, list_runs, list_studies as list_studies, run_info as run_info
     from verydeep.training.run._memory_run import TrainingState as TrainingState
     from verydeep.training.run._metrics import (
         EpochMetrics,

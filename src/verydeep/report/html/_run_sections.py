@@ -11,7 +11,7 @@ from verydeep.redact import redact
 from verydeep.report.figures._axes import metric_name
 from verydeep.report.html._interactive_figures import training_charts
 from verydeep.report.html._tables import epoch_table, flatten
-from verydeep.training import Run, RunInfo, clock, list_runs
+from verydeep.training import Run, RunInfo, clock, run_info
 from verydeep.words import MEASURES, loss_name, plural, score
 
 _ENDINGS = {
@@ -27,7 +27,7 @@ _STOPPED = "It was stopped after {done} of {epochs} epochs and can be continued.
 
 def run_section(run: Run) -> dict[str, Any]:
     """Collect the title, key figures and training curves."""
-    info, metrics = list_runs(run.path)[0], run.metrics
+    info, metrics = run_info(run, run.path.name), run.metrics
     parent, untrained = run.metadata.get("made_from"), info.status in ("pruned", "attended")
     ending = _ENDINGS.get(info.status, _STOPPED).format(
         done=info.epochs_done, epochs=info.epochs, parent=parent, metric=_selected_by(run)

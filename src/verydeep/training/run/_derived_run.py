@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from verydeep.files import make_folder, write_atomic
+from verydeep.files import write_atomic
+from verydeep.lock import exclusive_lock
 from verydeep.models import MLPConfig, Network, save_weights
 from verydeep.training._config import ModelConfig, TrainConfig
 from verydeep.training.run._metrics import EpochMetrics, RunSummary
@@ -31,8 +32,20 @@ def derive_run(
     """
     path = Path(path)
     require_free_folder(path)
+    with exclusive_lock(path / "lock", f"{path}: another process is writing this run", wait=False):
+        require_free_folder(path)  # which another process may have filled meanwhile
+        return _write(parent, path, model, status, metrics, write_more)
+
+
+def _write(
+    parent: Run,
+    path: Path,
+    model: Network,
+    status: str,
+    metrics: EpochMetrics,
+    write_more: Callable[[Path], None],
+) -> Run:
     user_supplied = ["model", *(["dataset"] if "dataset" in parent.user_supplied else [])]
-    make_folder(path)
     data = parent.path / "data.json"
     if data.exists():
         write_atomic(path / "data.json", data.read_bytes())

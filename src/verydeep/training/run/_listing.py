@@ -118,10 +118,14 @@ def _is_search(folder: Path) -> bool:
     return (folder / "study.json").exists() and (folder / "trials").is_dir()
 
 
+def run_info(run: Run, name: str) -> RunInfo:
+    """What `list_runs` says about a run; here, damage is an error."""
+    return RunInfo(name, run_status(run), _changed(run.path), **_size(run), **_progress(run))
+
+
 def _info(path: Path, name: str) -> RunInfo:
     try:
-        run = Run.load(path)
-        return RunInfo(name, run_status(run), _changed(path), **_size(run), **_progress(run))
+        return run_info(Run.load(path), name)
     except Exception as error:  # whatever is wrong with one run, the table shows the others
         return RunInfo(name, "broken", _changed(path), problem=str(error) or type(error).__name__)
 

@@ -251,7 +251,9 @@ class Run:
             )
         if not (self.path / "model.safetensors").exists():
             if self.summary is not None:
-                raise UserError(f"{self.path} has no weights: it diverged in its first epoch")
+                diverged = self.summary.status == "diverged"
+                reason = "it diverged in its first epoch" if diverged else "its model.safetensors has been deleted"
+                raise UserError(f"{self.path} has no weights: {reason}")
             raise UserError(f"{self.path} has no weights yet: no epoch is complete; resume it first")
         from verydeep.models import from_pretrained
 
