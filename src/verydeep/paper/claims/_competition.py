@@ -12,9 +12,9 @@ from verydeep.paper.claims._experiment import (
     PaperStatement,
     Verdict,
     any_verdict,
-    best_losses,
     claim_training,
     format_loss,
+    loss_table,
     share_verdict,
 )
 from verydeep.report import plot_claim_lines
@@ -67,15 +67,8 @@ def limit_verdict(losses: Sequence[Losses]) -> Verdict:
     return share_verdict(sum(suffers), len(suffers))
 
 
-def _losses(evidence: Evidence) -> dict[str, dict[int, float]]:
-    found: dict[str, dict[int, float]] = {}
-    for (activation, depth), loss in best_losses(evidence.curves, "activation", "depth").items():
-        found.setdefault(str(activation), {})[int(depth)] = loss
-    return found
-
-
 def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
-    losses = _losses(evidence)
+    losses = loss_table(evidence.curves, "activation", "depth")
     deepest = {name: deepest_trained(each) for name, each in losses.items()}
     listed = "; ".join(
         f"{name}: " + ", ".join(format_loss(loss) for loss in losses[name].values()) for name in _COMPETITIVE
@@ -95,7 +88,7 @@ def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
 
 
 def _draw(evidence: Evidence, path: Path) -> None:
-    lines = {name: list(losses.items()) for name, losses in _losses(evidence).items()}
+    lines = {name: list(losses.items()) for name, losses in loss_table(evidence.curves, "activation", "depth").items()}
     plot_claim_lines({"plain networks": lines}, path, x="hidden layers", y="training loss", line=TRAINS, log_x=True)
 
 

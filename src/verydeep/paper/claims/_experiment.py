@@ -200,6 +200,14 @@ def best_losses(curves: Sequence[ClaimCurve], *names: str) -> dict[tuple[Label, 
     return {key: mean(curve.loss for curve in found) for key, found in by_label(curves, *names).items()}
 
 
+def loss_table(curves: Sequence[ClaimCurve], rows: str, columns: str) -> dict[Any, dict[Any, float]]:
+    """The best losses by one label, then by another."""
+    table: dict[Any, dict[Any, float]] = {}
+    for (row, column), loss in best_losses(curves, rows, columns).items():
+        table.setdefault(row, {})[column] = loss
+    return table
+
+
 def format_loss(loss: float) -> str:
     """A loss with two digits, or that the training diverged."""
     return f"{loss:.2g}" if math.isfinite(loss) else "diverged"

@@ -13,9 +13,9 @@ from verydeep.paper.claims._experiment import (
     PaperStatement,
     Verdict,
     any_verdict,
-    best_losses,
     claim_training,
     format_loss,
+    loss_table,
 )
 from verydeep.report import plot_claim_lines
 
@@ -43,15 +43,8 @@ def gate_bias_verdict(losses: Mapping[int, Losses]) -> Verdict:
     return any_verdict(sum(good), len(good))
 
 
-def _losses(evidence: Evidence) -> dict[int, dict[float, float]]:
-    found: dict[int, dict[float, float]] = {}
-    for (depth, bias), loss in best_losses(evidence.curves, "depth", "gate bias").items():
-        found.setdefault(int(depth), {})[float(bias)] = loss
-    return found
-
-
 def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
-    losses = _losses(evidence)
+    losses = loss_table(evidence.curves, "depth", "gate bias")
     best = {depth: min(each, key=lambda bias: each[bias]) for depth, each in losses.items()}
     texts = [
         f"{depth} layers: {losses[depth][bias]:.2g} with {bias:g}, {format_loss(losses[depth][0.0])} with 0"
@@ -68,7 +61,7 @@ def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
 
 
 def _draw(evidence: Evidence, path: Path) -> None:
-    losses = _losses(evidence)
+    losses = loss_table(evidence.curves, "depth", "gate bias")
     by_bias = {f"{depth} layers": list(each.items()) for depth, each in losses.items()}
     plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS)
 
