@@ -18,6 +18,7 @@ from verydeep.paper.claims._experiment import (
     ClaimCurve,
     Conclusion,
     Evidence,
+    Report,
     Verdict,
     any_verdict,
     best_losses,
@@ -181,8 +182,9 @@ def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:
 def test_what_is_measured_without_a_study_is_measured_once(tmp_path: Path) -> None:
     calls = []
 
-    def measure(quick: bool) -> dict[str, object]:
+    def measure(quick: bool, report: Report) -> dict[str, object]:
         calls.append(quick)
+        report(1.0)
         return {"accuracy": {0: {128: 1.0}}}
 
     experiment = replace(PARITY, measure=measure)
@@ -190,7 +192,6 @@ def test_what_is_measured_without_a_study_is_measured_once(tmp_path: Path) -> No
     assert not result.is_complete
     assert [found.verdict for found in result.conclusions()] == [None]
     result.measure()
-    result.write()
     before = result.file.read_bytes()
     again = ClaimResult(tmp_path, experiment, quick=True)
     again.measure()

@@ -225,6 +225,7 @@ def _reproduce_tables(options: ReproduceOptions, names: tuple[str, ...], seconds
 def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
     """Train for the given time, then write and print all results so far."""
     from verydeep.cli._console import print_markdown
+    from verydeep.cli.views._bar import progress_bar
     from verydeep.paper import EXPERIMENTS, Claims, claims_table_lines, selected_experiments, write_claims_page
     from verydeep.studies import make_study_progress
 
@@ -235,6 +236,10 @@ def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
     if seconds == 0:
         claims.collect(study)
     else:
+        for name, result in claims.found.items():
+            if not result.is_measured:
+                with progress_bar(name) as report:
+                    result.measure(report or (lambda _: None))
         claims.train(study, options.root, seconds, make_study_progress(quiet=False))
     everything = Claims(EXPERIMENTS, results, runs, quick=options.quick)
     everything.write()

@@ -15,6 +15,7 @@ from verydeep.training import EpochMetrics, TrainConfig, complete_config, read_c
 Verdict = Literal["agrees", "differs in part", "disagrees"]
 Label = str | int | float
 Labels = Mapping[str, Label]
+Report = Callable[[float], None]
 
 BLIND_GUESS = math.log(10)  # the cross-entropy of a guess among ten classes, which MNIST and the digits have
 TRAINS = BLIND_GUESS / 2  # a network with a training loss below this has started to learn
@@ -142,8 +143,8 @@ class ClaimExperiment:
         trainings: What is trained, normally and with `--quick`; nothing if the numbers are among the other results.
         draw: Draws the picture, if there is one.
         protocol: How the networks are trained, in words.
-        measure: Measures in seconds what is no training of a study, normally or with `--quick`. The numbers that it
-            returns are stored.
+        measure: Measures within minutes what is no training of a study, normally or with `--quick`, and reports the
+            fraction that is done. The numbers that it returns are stored.
     """
 
     name: str
@@ -153,7 +154,7 @@ class ClaimExperiment:
     trainings: Callable[[bool], Sequence[ClaimTraining]] = lambda quick: ()
     draw: Callable[[Evidence, Path], None] | None = None
     protocol: str = ""
-    measure: Callable[[bool], Mapping[str, Any]] | None = None
+    measure: Callable[[bool, Report], Mapping[str, Any]] | None = None
 
 
 def claim_training(

@@ -8,6 +8,7 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
+    Report,
     Verdict,
     any_verdict,
 )
@@ -19,9 +20,13 @@ _WIDTH, _DEPTH, _GATE_BIAS = 8, 2, -1.0
 _RATE, _MOMENTUM, _CLIP, _BATCH, _EPOCHS = 0.1, 0.9, 1.0, 50, 10
 
 
-def _measure(quick: bool) -> Mapping[str, Any]:
+def _measure(quick: bool, report: Report) -> Mapping[str, Any]:
     """The accuracy by seed and length of the strings."""
-    return {"accuracy": {seed: _accuracies(seed) for seed in (_QUICK_SEEDS if quick else _SEEDS)}}
+    found, seeds = {}, _QUICK_SEEDS if quick else _SEEDS
+    for number, seed in enumerate(seeds, 1):
+        found[seed] = _accuracies(seed)
+        report(number / len(seeds))
+    return {"accuracy": found}
 
 
 def _accuracies(seed: int) -> dict[int, float]:

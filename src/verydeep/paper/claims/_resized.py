@@ -10,6 +10,7 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
+    Report,
     Verdict,
     any_verdict,
 )
@@ -22,9 +23,14 @@ _RATE, _MOMENTUM, _BATCH, _EPOCHS, _QUICK_EPOCHS = 0.02, 0.9, 100, 3, 6
 _WAYS = {"resized": "highway layers with x-hat", "plain": "plain layers"}
 
 
-def _measure(quick: bool) -> Mapping[str, Any]:
+def _measure(quick: bool, report: Report) -> Mapping[str, Any]:
     """Training loss and test accuracy by the layers that change the size, and by seed."""
-    return {way: [_train(way, seed, quick) for seed in (_QUICK_SEEDS if quick else _SEEDS)] for way in _WAYS}
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in _WAYS}
+    seeds = _QUICK_SEEDS if quick else _SEEDS
+    for number, (seed, way) in enumerate(((seed, way) for seed in seeds for way in _WAYS), 1):
+        found[way].append(_train(way, seed, quick))
+        report(number / len(seeds) / len(_WAYS))
+    return found
 
 
 def _train(way: str, seed: int, quick: bool) -> dict[str, float]:

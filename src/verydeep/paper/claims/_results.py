@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from verydeep.config import dotted, from_dict, to_dict
+from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
-from verydeep.paper.claims._experiment import ClaimCurve, ClaimExperiment, Conclusion, Evidence
+from verydeep.paper.claims._experiment import ClaimCurve, ClaimExperiment, Conclusion, Evidence, Report
 from verydeep.studies import with_settings
 from verydeep.training import EpochMetrics, TrainConfig, environment
 
@@ -59,7 +60,7 @@ class ClaimResult:
     @property
     def is_complete(self) -> bool:
         """Whether everything is trained and measured."""
-        return len(self.curves) == self.total and (self.experiment.measure is None or bool(self.measured))
+        return len(self.curves) == self.total and self.is_measured
 
     @property
     def seconds(self) -> float:
@@ -84,13 +85,20 @@ class ClaimResult:
         wanted = [(name, seed) for name, training in self.trainings.items() for seed in training.seeds]
         return [each for each in wanted if each not in self.curves]
 
-    def measure(self) -> None:
-        """Measure what is no training, unless that is done."""
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is nothing to measure besides trainings, or it is done."""
+        return self.experiment.measure is None or bool(self.measured)
+
+    def measure(self, report: Report = lambda _: None) -> None:
+        """Measure what is no training, unless that is done; `report` receives the fraction that is done."""
         if self.experiment.measure is not None and not self.measured:
             start = time.process_time()
-            self.measured = dict(_plain(self.experiment.measure(self.quick)))
+            with cpu_settings(1):
+                self.measured = dict(_plain(self.experiment.measure(self.quick, report)))
             seconds = round(time.process_time() - start, 1)
             self._measuring = {"seconds": seconds, "environment": self._number_of(environment())}
+            self.write()
 
     def add(
         self, name: str, seed: int, status: str, metrics: Sequence[EpochMetrics], machine: Mapping[str, Any]

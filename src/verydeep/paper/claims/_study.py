@@ -51,9 +51,6 @@ class Claims:
         Raises:
             UserError: A training failed, or none can be trained here.
         """
-        for result in self.found.values():
-            result.measure()
-            result.write()
         missing = {name: {_group_name(name, each) for each, _ in found.missing()} for name, found in self.found.items()}
         if any(missing.values()):
             study = self._start(options)
