@@ -38,6 +38,6 @@ class Closing {
     const open = closable.length - state.closed.size;
     if (document.activeElement !== this.keep) this.keep.value = open;
     this.kept.textContent = `${open} of ${closable.length}`;
-    this.element.querySelector("[data-do=open]").disabled = state.closed.size === 0;
+    this.element.querySelector("[data-do=open]").setAttribute("aria-disabled", String(state.closed.size === 0)); // stays focused
   }
 }

@@ -17,7 +17,10 @@ class Tour {
     this.at = -1;
     byId("start-tour").addEventListener("click", () => this.go(0));
     byId("invite").querySelector("[data-do=start]").addEventListener("click", () => this.go(0));
-    byId("invite").querySelector("[data-do=dismiss]").addEventListener("click", () => this.dismiss());
+    byId("invite").querySelector("[data-do=dismiss]").addEventListener("click", () => {
+      this.dismiss();
+      byId("start-tour").focus();
+    });
     this.card.querySelector("[data-do=next]").addEventListener("click", () => this.go(this.at + 1));
     this.card.querySelector("[data-do=back]").addEventListener("click", () => this.go(this.at - 1));
     this.card.querySelector("[data-do=end]").addEventListener("click", () => this.end());
