@@ -16,9 +16,9 @@ def random_images(samples: int, shape: tuple[int, ...], classes: int) -> Dataset
 
 
 def make_trainer(config: TrainConfig, data: Dataset, folder: str, progress: TrainingProgress) -> Trainer:
-    return Trainer(
-        Run(Path(folder), config), make_model(config, data), data, ProcessGroup(0, 1, torch.device("cpu")), progress
-    )
+    model = make_model(config, data)
+    run = Run.create(Path(folder) / "run", config, model, {})
+    return Trainer(run, model, data, ProcessGroup(0, 1, torch.device("cpu")), progress)
 
 
 def train_steps(trainer: Trainer, epoch: int, steps: int) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from verydeep.data import DataConfig, Dataset
 from verydeep.models import MLP
-from verydeep.training import ModelConfig, OptimConfig, ProgressBar, TrainConfig, make_model
+from verydeep.training import ModelConfig, OptimConfig, ProgressBar, TrainConfig, complete_config, make_model
 from verydeep.training.step._optimiser import make_optimiser
 
 OUT = Path(__file__).parents[1] / "results" / "benchmarks" / "step-overhead.json"
@@ -46,13 +46,15 @@ def bare_loop(model: MLP, optimiser: torch.optim.Optimizer, batches: list[tuple[
 
 
 def measure(data: Dataset, folder: str) -> dict[str, Any]:
-    config = TrainConfig(
-        DataConfig("random"), ModelConfig(depth=50), OptimConfig(lr=0.01), epochs=1000, device="cpu", threads=1
+    config = complete_config(
+        TrainConfig(
+            DataConfig("mnist"), ModelConfig(depth=50), OptimConfig(lr=0.01), epochs=1000, device="cpu", threads=1
+        )
     )
     torch.set_num_threads(1)
     report = ProgressBar()
     trainer = make_trainer(config, data, folder, report)
-    report.start(trainer.run, trainer.position, len(trainer.batches))
+    report.start(trainer.run, trainer.state.position, len(trainer.batches))
     bare = make_model(config, data)
     assert isinstance(bare, MLP)
     optimiser = make_optimiser(bare, config.optim)
