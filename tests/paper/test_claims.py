@@ -37,6 +37,7 @@ from verydeep.paper.claims._inside import (
     selective_verdict,
     stripes_verdict,
 )
+from verydeep.paper.claims._longer import longer_verdict
 from verydeep.paper.claims._optimisation import faster_verdict, shallow_verdict
 from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
 from verydeep.paper.claims._parity import PARITY, parity_verdict
@@ -92,6 +93,8 @@ LESIONS = DepthAnswerOfLesions("a problem", 3, 2, 4)
         (supervision_verdict([([0.96, 0.90], [0.95, 0.89])]), DISAGREES),
         (shallow_verdict([5e-5, 9e-5]), AGREES), (shallow_verdict([5e-5, 1e-3]), IN_PART),
         (shallow_verdict([1e-3, 1e-3]), DISAGREES),
+        (longer_verdict(5e-5, 5e-5), AGREES), (longer_verdict(2e-4, 5e-5), IN_PART),
+        (longer_verdict(2e-4, 2e-4), DISAGREES),
         (faster_verdict([(10, 20), (10, None)]), AGREES), (faster_verdict([(10, 20), (5, 6), (10, 10)]), IN_PART),
         (faster_verdict([(10, 20), (None, None)]), DISAGREES),
         (speed_verdict({10: (90, 100)}), AGREES), (speed_verdict({10: (90, 100), 20: (52, 100)}), IN_PART),

@@ -232,3 +232,15 @@ def test_settings_are_drawn_over_their_gate_bias_and_over_the_open_layers(tmp_pa
     assert np.array_equal(over_bias[0], [(0.0, 0.25), (-2.0, 0.125)])
     assert over_open[0][:, 0] == pytest.approx([5.0, 1.192], rel=1e-3)
     assert over_open[1][:, 0] == pytest.approx([50.0])
+
+
+def test_lines_of_claims_mark_what_diverged_and_name_every_mark() -> None:
+    points = [(10, 0.1), (20, 0.2), (50, float("inf"))]
+    band = [(10, 0.05, 0.15), (20, 0.1, 0.3)]
+    figure = report.plot_claim_lines(
+        {"": {"plain": points}}, x="layers", y="loss", line=(1.0, "limit"), bands={"plain": band}
+    )
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["plain", "95 % interval", "limit", "diverged"]
+    crosses = [np.asarray(line.get_xdata()).tolist() for line in figure.axes[0].lines if line.get_marker() == "x"]
+    assert crosses == [[50], []]  # the second is that of the legend

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from verydeep.paper.claims._experiment import (
     TRAINS,
+    TRAINS_LINE,
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
@@ -89,7 +90,9 @@ def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
 
 def _draw(evidence: Evidence, path: Path) -> None:
     lines = {name: list(losses.items()) for name, losses in loss_table(evidence.curves, "activation", "depth").items()}
-    plot_claim_lines({"plain networks": lines}, path, x="hidden layers", y="training loss", line=TRAINS, log_x=True)
+    plot_claim_lines(
+        {"plain networks": lines}, path, x="hidden layers", y="training loss", line=TRAINS_LINE, log_x=True
+    )
 
 
 COMPETITION = ClaimExperiment(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from verydeep.paper.claims._experiment import (
-    TRAINS,
+    TRAINS_LINE,
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
@@ -57,7 +57,7 @@ def _draw(evidence: Evidence, path: Path) -> None:
         f"{depth} layers": list(each.items())
         for depth, each in loss_table(evidence.curves, "depth", "gate bias").items()
     }
-    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS)
+    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS_LINE)
 
 
 CONV_BIAS = ClaimExperiment(

@@ -19,6 +19,7 @@ Report = Callable[[float], None]
 
 BLIND_GUESS = math.log(10)  # the cross-entropy of a guess among ten classes, which MNIST and the digits have
 TRAINS = BLIND_GUESS / 2  # a network with a training loss below this has started to learn
+TRAINS_LINE = (TRAINS, "half of a blind guess")  # in pictures
 _QUICK_EPOCHS = 5  # of the digits, which are 75 updates
 _SETTINGS = {
     "network": "model.name",
@@ -28,6 +29,7 @@ _SETTINGS = {
     "gate bias": "model.gate_bias",
     "carry": "model.carry",
     "learning rate": "optim.lr",
+    "decay": "schedule.factor",
 }
 
 

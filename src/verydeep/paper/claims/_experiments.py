@@ -10,6 +10,7 @@ from verydeep.paper.claims._forms import FORMS
 from verydeep.paper.claims._gate_bias import GATE_BIAS
 from verydeep.paper.claims._init import INIT
 from verydeep.paper.claims._inside import INSIDE
+from verydeep.paper.claims._longer import LONGER
 from verydeep.paper.claims._optimisation import OPTIMISATION
 from verydeep.paper.claims._parity import PARITY
 from verydeep.paper.claims._resized import RESIZED
@@ -30,6 +31,7 @@ EXPERIMENTS = (
     ACTIVATION,
     VERY_DEEP,
     OPTIMISATION,
+    LONGER,
     SPEED,
     TABLES_TEXT,
     INSIDE,

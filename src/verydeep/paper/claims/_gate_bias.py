@@ -6,6 +6,7 @@ from pathlib import Path
 
 from verydeep.paper.claims._experiment import (
     TRAINS,
+    TRAINS_LINE,
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
@@ -63,7 +64,7 @@ def _conclude(evidence: Evidence) -> Sequence[Conclusion]:
 def _draw(evidence: Evidence, path: Path) -> None:
     losses = loss_table(evidence.curves, "depth", "gate bias")
     by_bias = {f"{depth} layers": list(each.items()) for depth, each in losses.items()}
-    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS)
+    plot_claim_lines({"highway networks": by_bias}, path, x="initial gate bias", y="training loss", line=TRAINS_LINE)
 
 
 GATE_BIAS = ClaimExperiment(

@@ -21,6 +21,7 @@ from verydeep.paper.fig1._protocol import DEPTHS, HALVING, Fig1Network
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.report import plot_claim_lines
 
+_AHEAD = "highway ahead"
 _LEARNT = 0.1  # a training loss that counts as learnt, for settings that are trained for at least ten epochs
 _LARGE_STEP = 0.03  # a learning rate, divided by 1 - momentum
 _CONFIDENCE = NormalDist().inv_cdf(0.975)
@@ -103,18 +104,19 @@ def _with_large_steps(trials: Mapping[int, Fig1Trial]) -> dict[int, Fig1Trial]:
 def _draw(evidence: Evidence, path: Path) -> None:
     trials = _trials(evidence.results)
     first = HALVING.stages.epochs[0]
-    shares: dict[str, list[tuple[float, float]]] = {"highway ahead": [], "95 %: from": [], "95 %: to": []}
+    shares: list[tuple[float, float]] = []
+    intervals: list[tuple[float, float, float]] = []
     for depth in DEPTHS:
-        wins = _wins(trials["plain"][depth], trials["highway"][depth], first)
-        low, high = wilson_interval(*wins)
-        for name, value in zip(shares, (wins[0] / max(1, wins[1]), low, high), strict=True):
-            shares[name].append((depth, value))
+        count, total = _wins(trials["plain"][depth], trials["highway"][depth], first)
+        shares.append((depth, count / max(1, total)))
+        intervals.append((depth, *wilson_interval(count, total)))
     plot_claim_lines(
-        {f"after {first} epochs": shares},
+        {f"after {first} epochs": {_AHEAD: shares}},
         path,
         x="hidden layers",
         y="share of pairs",
-        line=0.5,
+        line=(0.5, "as often as not"),
+        bands={_AHEAD: intervals},
         log_x=True,
         log_y=False,
     )

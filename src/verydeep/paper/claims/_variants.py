@@ -6,6 +6,7 @@ from pathlib import Path
 
 from verydeep.paper.claims._experiment import (
     TRAINS,
+    TRAINS_LINE,
     ClaimCurve,
     ClaimTraining,
     Conclusion,
@@ -68,4 +69,4 @@ def draw_variants(curves: Sequence[ClaimCurve], label: str, title: str, path: Pa
     for (network, depth, variant), loss in losses.items():
         points = panels.setdefault(str(network).removesuffix("-mlp"), {}).setdefault(f"{depth} layers", [])
         points.append((str(variant), loss))
-    plot_claim_points(panels, path, rows=title, values="training loss", line=TRAINS, worst=math.log(10))
+    plot_claim_points(panels, path, rows=title, values="training loss", line=TRAINS_LINE, worst=math.log(10))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from verydeep.paper.claims._experiment import (
     TRAINS,
+    TRAINS_LINE,
     ClaimCurve,
     ClaimExperiment,
     ClaimTraining,
@@ -70,7 +71,7 @@ def _layer_seconds(curve: ClaimCurve) -> float | None:
 
 def _draw(evidence: Evidence, path: Path) -> None:
     lines = {_label(curve): list(enumerate(curve.losses, 1)) for curve in evidence.curves}
-    plot_claim_lines({"highway networks": lines}, path, x="epoch", y="training loss", line=TRAINS)
+    plot_claim_lines({"highway networks": lines}, path, x="epoch", y="training loss", line=TRAINS_LINE)
 
 
 VERY_DEEP = ClaimExperiment(

@@ -12,9 +12,13 @@ from verydeep.report.figures._theme import FigurePath, Palette, Theme, ThemedFig
 
 _MARKERS = "osD^v*P"
 _LINES = ("-", "--", ":", "-.")
+_SHORT = 100  # times the lowest value of an axis
+_MOST_MARKERS = 20  # on a line
+_INTERVAL = "95 % interval"
 
 Points = Sequence[tuple[str, float]]
 Curve = Sequence[tuple[float, float]]
+Band = Sequence[tuple[float, float, float]]  # place, low, high
 
 
 def plot_claim_points(
@@ -23,7 +27,7 @@ def plot_claim_points(
     *,
     rows: str,
     values: str,
-    line: float,
+    line: tuple[float, str],
     worst: float,
     theme: Theme = "light",
 ) -> ThemedFigure:
@@ -34,7 +38,7 @@ def plot_claim_points(
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         rows: What the cases are.
         values: What the values are.
-        line: Where a dotted line is drawn.
+        line: Where a dotted line is drawn, and its name.
         worst: Values above it, and infinite ones, are drawn at the right edge.
         theme: Colours for a light or a dark background.
     """
@@ -53,7 +57,7 @@ def plot_claim_points(
                     label=name,
                     markersize=5,
                 )
-            axes.axvline(line, color=palette.ink, linestyle=":", linewidth=1)
+            axes.axvline(line[0], color=palette.ink, linestyle=":", linewidth=1, label=line[1])
             axes.set(title=title, xlabel=values, xscale="log")
             _label_plainly(axes.xaxis)
             style_axes(axes)
@@ -70,29 +74,32 @@ def plot_claim_lines(
     *,
     x: str,
     y: str,
-    line: float | None = None,
+    line: tuple[float, str] | None = None,
+    bands: Mapping[str, Band] | None = None,
     log_x: bool = False,
     log_y: bool = True,
     theme: Theme = "light",
 ) -> ThemedFigure:
-    """Draw values along one number, a line per series; values that are not finite are left out.
+    """Draw values along one number, a line per series; a cross at the top stands for a value that is not finite.
 
     Args:
         panels: By the title of the panel and the name of the line, its points.
         path: The file to write, `.png`, `.svg` or `.pdf`; by default none.
         x: The name of the horizontal axis.
         y: The name of the vertical axis.
-        line: Where a dotted horizontal line is drawn; by default, none is.
+        line: Where a dotted horizontal line is drawn, and its name; by default, none is.
+        bands: By the name of a line, the interval around it; by default, none is drawn.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is logarithmic.
         theme: Colours for a light or a dark background.
     """
     with themed_figure(path, 3.2 + 3.6 * max(1, len(panels)), 3.8, theme) as (figure, palette):
         grid = figure.subplots(1, max(1, len(panels)), sharey=True, squeeze=False)[0]
+        diverged = False
         for axes, (title, lines) in zip(grid, panels.items(), strict=False):
-            _draw_lines(axes, lines, palette)
+            diverged |= _draw_lines(axes, lines, bands or {}, palette)
             if line is not None:
-                axes.axhline(line, color=palette.ink, linestyle=":", linewidth=1)
+                axes.axhline(line[0], color=palette.ink, linestyle=":", linewidth=1, label=line[1])
             axes.set(title=title, xlabel=x)
             if log_x:
                 axes.set_xscale("log")
@@ -106,13 +113,16 @@ def plot_claim_lines(
                 _label_plainly(axes.yaxis)
             style_axes(axes)
         grid[0].set_ylabel(y)
+        if diverged:
+            grid[0].plot([], [], "x", color=palette.ink, label="diverged")
         figure.legend(*grid[0].get_legend_handles_labels(), frameon=False, loc="outside right center")
     return figure
 
 
 def _label_plainly(axis: Axis) -> None:
-    """Label a logarithmic axis with plain numbers, also between the powers of ten."""
-    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    """Label a logarithmic axis with plain numbers, over a short range also between the powers of ten."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7) if high < _SHORT * low else (1,)))
     axis.set_major_formatter(FuncFormatter(_plain))
     axis.set_minor_formatter(NullFormatter())
 
@@ -121,14 +131,28 @@ def _plain(value: float, _: int | None = None) -> str:
     return f"{value:g}"
 
 
-def _draw_lines(axes: Axes, lines: Mapping[str, Curve], palette: Palette) -> None:
+def _draw_lines(axes: Axes, lines: Mapping[str, Curve], bands: Mapping[str, Band], palette: Palette) -> bool:
+    """Draw the lines of a panel; whether a value was not finite."""
+    diverged = False
     for number, (name, points) in enumerate(lines.items()):
         finite = [(x, y) for x, y in points if math.isfinite(y)]
+        missing = [x for x, y in points if not math.isfinite(y)]
+        colour = palette.colours[number % len(palette.colours)]
         axes.plot(
             [x for x, _ in finite],
             [y for _, y in finite],
             _LINES[number % len(_LINES)] + _MARKERS[number % len(_MARKERS)],
-            color=palette.colours[number % len(palette.colours)],
+            color=colour,
             label=name,
             markersize=4,
+            markevery=max(1, len(finite) // _MOST_MARKERS),
         )
+        if missing:
+            axes.plot(
+                missing, [1.0] * len(missing), "x", color=colour, transform=axes.get_xaxis_transform(), clip_on=False
+            )
+            diverged = True
+        if name in bands:
+            places, low, high = zip(*bands[name], strict=True)
+            axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0, label=_INTERVAL)
+    return diverged
