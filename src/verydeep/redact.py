@@ -11,7 +11,8 @@ _HIDDEN = "***"
 _SECRET = r"(?:password|passwd|passphrase|passfile|pwd|secret|token|credentials?|api[-_]?key|\bpass|_pass)"
 _NAME = re.compile(_SECRET + r"\Z", flags=re.IGNORECASE)
 _ASSIGNED = re.compile(rf"({_SECRET}(?:\s*=|[\"']\s*:)).*", flags=re.IGNORECASE | re.DOTALL)
-# The user's name ends at the first colon, the password at the last @: it may contain both, and slashes.
+# The user's name ends at the first colon, the password at the last @: it may contain both, and slashes. What matches
+# anywhere in a word matches from its start, so it is only tried there: the time grows with the word, not its square.
 _LOGIN = re.compile(r"((?:[^:@]*://)?+[^:]*):(.*)@([^&]*)", flags=re.DOTALL)
 
 
@@ -40,7 +41,8 @@ def redact_text(text: str) -> str:
 
 
 def _redact_word(word: str) -> str:
-    word = _LOGIN.sub(_redact_login, word, count=1)
+    if login := _LOGIN.match(word):
+        word = _redact_login(login) + word[login.end() :]
     start, question_mark, query = word.partition("?")
     if question_mark:
         fields = [field for field in query.split("&") if not _is_secret(field)]
