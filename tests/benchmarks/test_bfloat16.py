@@ -24,5 +24,5 @@ def test_the_page_has_the_measured_numbers() -> None:
             [mean(run[value] for run in each[precision]) for precision in ("float32", "bfloat16")]
             for value in ("loss", "accuracy")
         )
-        numbers = *(f"{loss:.4f}" for loss in losses), *(f"{accuracy:.2%}".replace("%", " %") for accuracy in accuracies)
+        numbers = [f"{loss:.4f}" for loss in losses] + [f"{100 * accuracy:.2f} %" for accuracy in accuracies]
         assert f"| {name.split()[0]} | {' | '.join(numbers)} |" in page
