@@ -359,6 +359,11 @@ def test_no_code_that_a_checkpoint_names_is_fetched(folder: Path) -> None:
         (("--model", "raises.py:wrong_objective"), "an object such as Classification(); got 'accuracy'"),
         (("--model", "own.py:make", "--data", "digits", "--only", "gates"), "--only gates: this Sequential has no"),
         (("--model", "own.py:make", "--data", "digits", "--context", "8"), "--context has no effect"),
+        (
+            ("--model", "own.py:with_batches", "--samples", "3"),
+            "returns data itself, of which all is used; leave out --s",
+        ),
+        (("--model", "own.py:with_batches", "--split", "test"), "leave out --split"),
         (("--hf", "gpt2", "--text", "text.txt", "--beside", "runs/first"), "--beside has no effect"),
         (("--hf", "shorter", "--text", "text.txt"), "24 tensors of this GPT2LMHeadModel are not in the checkpoint"),
         (("--hf", "wider", "--text", "text.txt"), "has shape (48,) in the checkpoint, but (96,) according to config"),

@@ -87,6 +87,9 @@ def load_own_model(
         )
     if rest and source is not None:
         raise UserError(f"{place} returns data itself; leave out --data")
+    for option, value in (("--split", split), ("--samples", samples)):
+        if rest and value is not None:
+            raise UserError(f"{place} returns data itself, of which all is used; leave out {option}")
     if rest:
         data, objective = rest[0], rest[1] if len(rest) > 1 else None
         where = printable(place)
