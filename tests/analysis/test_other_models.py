@@ -90,6 +90,14 @@ def late():
     return Late()
 def wrong_objective():
     return Late(), [(torch.randn(2, 64), torch.arange(2))], "accuracy"
+def failing_objective():
+    from verydeep.objectives import Classification
+    class Failing(Classification):
+        def losses(self, outputs, y):
+            return outputs[:, 99]
+        def loss(self, outputs, y):
+            return self.losses(outputs, y).sum()
+    return HighwayStack(64, 2), [(torch.randn(2, 64), torch.arange(2))], Failing()
 def not_finite():
     return NotFinite(torch.nn.Flatten(), HighwayStack(64, 2), torch.nn.Linear(64, 10))
 """
@@ -357,8 +365,14 @@ def test_no_code_that_a_checkpoint_names_is_fetched(folder: Path) -> None:
         (("--model", "leaves.py:make"), "leaves.py fails with SystemExit: 3"),
         (("--model", "raises.py:late", "--data", "digits"), "fails on samples of shape (1, 8, 8): KeyError: "),
         (("--model", "raises.py:wrong_objective"), "an object such as Classification(); got 'accuracy'"),
+        (("--model", "raises.py:failing_objective"), "the objective Failing fails with IndexError: index 99 is out of"),
         (("--model", "own.py:make", "--data", "digits", "--only", "gates"), "--only gates: this Sequential has no"),
         (("--model", "own.py:make", "--data", "digits", "--context", "8"), "--context has no effect"),
+        (
+            ("--model", "own.py:with_batches", "--samples", "3"),
+            "returns data itself, of which all is used; leave out --s",
+        ),
+        (("--model", "own.py:with_batches", "--split", "test"), "leave out --split"),
         (("--hf", "gpt2", "--text", "text.txt", "--beside", "runs/first"), "--beside has no effect"),
         (("--hf", "shorter", "--text", "text.txt"), "24 tensors of this GPT2LMHeadModel are not in the checkpoint"),
         (("--hf", "wider", "--text", "text.txt"), "has shape (48,) in the checkpoint, but (96,) according to config"),

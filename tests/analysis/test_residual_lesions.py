@@ -23,7 +23,9 @@ from verydeep.analysis import (
     save_findings,
     signal_flow,
 )
+from verydeep.data import Split
 from verydeep.errors import UserError
+from verydeep.models import create_model
 from verydeep.objectives import CausalLanguageModel, MaskedLanguageModel, Objective
 
 LANGUAGE = CausalLanguageModel()
@@ -160,6 +162,38 @@ def test_an_objective_of_ones_own_measures_a_model_of_transformers() -> None:
     study = lesion_study(family.model(), batches, objective=Halves())
     assert study.measure == "accuracy"
     assert 0 <= study.baseline.error <= 1
+
+
+@pytest.mark.parametrize("form", ["batches", "pair", "split", "dictionary"])
+def test_an_objective_of_ones_own_gets_its_targets_as_they_are(form: str) -> None:
+    torch.manual_seed(0)
+    model = create_model("residual-mlp", depth=4, width=8, input_shape=(8,), classes=2)
+    x = torch.randn(40, 8)
+    with torch.no_grad():
+        margins = Halves().margin(model(x))
+    y = margins.sign()
+    y[:10] *= -1  # a quarter of the answers are wrong
+    forms = {"batches": [(x, y)], "pair": (x, y), "split": Split(x, y), "dictionary": [{"x": x, "labels": y}]}
+    data: Any = forms[form]
+    study = lesion_study(model, data, objective=Halves())
+    for score in (study.baseline, evaluate_model(model, data, objective=Halves())):
+        assert score.error == 0.25
+        assert score.loss == pytest.approx(float(torch.nn.functional.softplus(-y * margins).mean()))
+
+
+def test_an_objective_of_ones_own_that_cannot_be_used_gets_one_line() -> None:
+    class WithoutAnswer(Objective):
+        def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+            return (outputs[:, 0] - y).square().sum()
+
+        def check(self, outputs: Tensor, y: Tensor) -> None:
+            pass
+
+    model, x = create_model("residual-mlp", depth=3, width=8, input_shape=(8,), classes=2), torch.randn(6, 8)
+    with pytest.raises(UserError, match="the objective WithoutAnswer must define the method answer"):
+        lesion_study(model, [(x, torch.ones(6))], objective=WithoutAnswer())
+    with pytest.raises(UserError, match=r"Halves.answer returns shape \(6,\), but the targets have shape \(6, 1\)"):
+        lesion_study(model, [(x, torch.ones(6, 1))], objective=Halves())
 
 
 def test_signal_flow_follows_the_blocks_of_a_language_model() -> None:

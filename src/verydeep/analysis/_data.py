@@ -16,7 +16,16 @@ from verydeep.analysis.lesions._replay import batch_size
 from verydeep.data import Batches, Dataset, Split
 from verydeep.errors import UserError
 from verydeep.models import Network
-from verydeep.objectives import Inputs, Objective, batch_length, first_of, move_inputs, objective_for
+from verydeep.objectives import (
+    Inputs,
+    MultiLabel,
+    Objective,
+    Regression,
+    batch_length,
+    first_of,
+    move_inputs,
+    objective_for,
+)
 
 Batched = Split | Iterable[Any]
 Data = Batched | tuple[Any, Any]
@@ -111,12 +120,14 @@ def as_batched(data: Data, model: nn.Module | None = None, objective: Objective 
     if objective is not None and objective.dimensions != 2 and not isinstance(data, Split):
         return [data] if _is_array(data) or isinstance(data, Mapping | tuple) else _batches_of(data)
     if isinstance(data, Split):
-        return data if data.y.dim() != 1 or not data.y.is_floating_point() else replace(data, y=data.y[:, None])
+        y = _targets(data.y, objective)
+        return data if y is data.y else replace(data, y=y)
     if isinstance(data, Dataset):
         raise UserError(f"data is the whole dataset {data.name!r}; give one of its splits, such as dataset.test")
     if isinstance(data, tuple | list) and len(data) == 2 and all(_is_array(part) for part in data):
         parameter = None if model is None else next((p for p in model.parameters() if p.is_floating_point()), None)
-        return Split(*_pair(data, "data", torch.get_default_dtype() if parameter is None else parameter.dtype))
+        dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
+        return Split(*_pair(data, "data", dtype, objective))
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and _is_array(data[1]):
         return [data]
     return _batches_of(data)
@@ -141,8 +152,19 @@ def _is_array(value: object) -> bool:
     return hasattr(value, "shape") and hasattr(value, "__array__")
 
 
-def _pair(batch: Any, what: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # noqa: ANN401 - the user's
-    """Samples and their targets as tensors, numbers of a regression as a column; `what` names them in errors."""
+def _targets(y: Tensor, objective: Objective | None) -> Tensor:
+    """Numbers, one per sample, as the column that a regression needs; an objective of the user's gets what it gave."""
+    ours = objective is None or type(objective) is Objective or isinstance(objective, Regression | MultiLabel)
+    return y[:, None] if ours and y.dim() == 1 and y.is_floating_point() else y
+
+
+def _pair(
+    batch: Any,  # noqa: ANN401 - the user's
+    what: str,
+    dtype: torch.dtype,
+    objective: Objective | None,
+) -> tuple[Tensor, Tensor]:
+    """Samples and their targets as tensors; `what` names them in errors."""
     if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(_is_array(part) for part in batch)):
         got = f"{len(batch)} values" if isinstance(batch, tuple | list) and len(batch) != 2 else _describe(batch)
         raise UserError(f"{what}: expected a pair (x, y), samples and their targets; got {got}")
@@ -153,7 +175,7 @@ def _pair(batch: Any, what: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  
             f"{what}: x has shape {tuple(x.shape)} and y {tuple(y.shape)}; expected samples along the first axis of x "
             "and one class number per sample in y" + (" (single samples need a DataLoader)" if y.dim() == 0 else "")
         )
-    return x, (y[:, None] if y.dim() == 1 else y) if numbers else y.long()
+    return x, _targets(y, objective) if numbers else y.long()
 
 
 def _tensor(values: Any, what: str, dtype: torch.dtype) -> Tensor:  # noqa: ANN401 - the user's
@@ -252,14 +274,14 @@ def _read(batch: Any, what: str, objective: Objective) -> tuple[Any, Tensor]:  #
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
     if objective.dimensions == 2 and (not isinstance(x, Mapping | tuple) or not _is_array(y)):
-        return _pair((x, y), what, torch.get_default_dtype())
+        return _pair((x, y), what, torch.get_default_dtype(), objective)
     y = torch.as_tensor(y)
     if isinstance(x, Mapping):  # the encodings of a tokeniser are not dictionaries
         x = {name: torch.as_tensor(value) if _is_array(value) else value for name, value in x.items()}
     if y.dim() == 0 or batch_length(x) != len(y):
         raise UserError(f"{what}: there are {batch_length(x)} samples, but targets of shape {tuple(y.shape)}")
-    if objective.dimensions == 2 and y.dim() == 1 and y.is_floating_point():
-        y = y[:, None]
+    if objective.dimensions == 2:
+        y = _targets(y, objective)
     return x, y if y.is_floating_point() else y.long()
 
 

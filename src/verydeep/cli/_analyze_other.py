@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verydeep.cli._other_models import ModelWithData, load_checkpoint, load_own_model
+from verydeep.cli._other_models import ModelWithData, load_checkpoint, load_own_model, try_objective
 from verydeep.errors import UserError
 from verydeep.terminal import echo
 
@@ -51,6 +51,8 @@ def analyze_other(options: AnalyzeOptions, parts: list[str], tolerance: float) -
         subject = load_checkpoint(options.hf, options.text, options.context, options.samples)
         network = {"hf": subject.label}
     blocks, parts = _closable(options, subject, parts)
+    if options.model is not None:
+        try_objective(options.model, subject)
     found = _analyse(options, subject, blocks, parts, tolerance, folder)
     page = folder / "report.html"
     summary = summarise(network, subject.where, None, subject.samples, found, blocks.refused)

@@ -87,6 +87,9 @@ def load_own_model(
         )
     if rest and source is not None:
         raise UserError(f"{place} returns data itself; leave out --data")
+    for option, value in (("--split", split), ("--samples", samples)):
+        if rest and value is not None:
+            raise UserError(f"{place} returns data itself, of which all is used; leave out {option}")
     if rest:
         data, objective = rest[0], rest[1] if len(rest) > 1 else None
         where = printable(place)
@@ -131,10 +134,31 @@ def _call(place: str) -> Any:  # noqa: ANN401 - what the user's function returns
     try:
         return make()
     except (Exception, SystemExit) as error:
-        steps = traceback.extract_tb(error.__traceback__)
-        lines = [step.lineno for step in steps if Path(step.filename) == path.resolve() or step.filename == str(path)]
-        where = f" (line {lines[-1]})" if lines else ""
-        raise UserError(f"--model {place}: {function}() fails with {_describe(error)}{where}") from error
+        raise UserError(f"--model {place}: {function}() fails with {_describe(error)}{_line(error, path)}") from error
+
+
+def try_objective(place: str, subject: ModelWithData) -> None:
+    """Use the objective that a function of the user returned once, so that its mistakes are found before a long run."""
+    from verydeep.analysis import evaluate_model, some_samples
+
+    if subject.objective is None:
+        return
+    try:
+        few = some_samples(subject.data, 2, objective=subject.objective)
+        evaluate_model(subject.model, few, objective=subject.objective)
+    except UserError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        line = _line(error, Path(place.rpartition(":")[0]))
+        kind = type(subject.objective).__name__
+        raise UserError(f"--model {place}: the objective {kind} fails with {_describe(error)}{line}") from error
+
+
+def _line(error: BaseException, path: Path) -> str:
+    """The last line of a file that an error went through."""
+    steps = traceback.extract_tb(error.__traceback__)
+    lines = [step.lineno for step in steps if Path(step.filename) == path.resolve() or step.filename == str(path)]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def _describe(error: BaseException) -> str:

@@ -74,7 +74,7 @@ class Objective:
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss that is reported, summed over the batch."""
-        raise NotImplementedError
+        raise _undefined(self, "loss")
 
     def training_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss that is minimised, summed over the batch; by default, the one that is reported."""
@@ -82,7 +82,7 @@ class Objective:
 
     def answer(self, outputs: Tensor) -> Tensor:
         """The network's prediction for each sample."""
-        raise NotImplementedError
+        raise _undefined(self, "answer")
 
     def probabilities(self, outputs: Tensor) -> Tensor | None:
         """The probability of each class or label; None if the task has none."""
@@ -90,7 +90,7 @@ class Objective:
 
     def count_correct(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The number of correct predictions."""
-        return (self.answer(outputs.detach()) == y).sum()
+        return (self._answer_like(y, outputs) == y).sum()
 
     def losses(self, outputs: Tensor, y: Tensor) -> Tensor | None:
         """The reported loss of each sample, `(batch,)`; None if it is not known."""
@@ -101,8 +101,18 @@ class Objective:
 
         The error, 1 minus the score, is the mean over samples of the parts times `error_weights`.
         """
-        wrong = as_float64(self.answer(outputs.detach()) != y)
+        wrong = as_float64(self._answer_like(y, outputs) != y)
         return wrong.reshape(len(y), -1).mean(1, keepdim=True)
+
+    def _answer_like(self, y: Tensor, outputs: Tensor) -> Tensor:
+        """The predictions in the shape of the targets; a row and a column would be compared all to all."""
+        answer = self.answer(outputs.detach())
+        if answer.shape != y.shape:
+            raise UserError(
+                f"{type(self).__name__}.answer returns shape {tuple(answer.shape)}, but the targets have shape "
+                f"{tuple(y.shape)}; both must agree"
+            )
+        return answer
 
     def error_weights(self, values: Tensor, samples: int) -> Tensor:
         """The weight of each part of `errors` in the error, given the sums over all samples; float64, `(parts,)`."""
@@ -118,7 +128,7 @@ class Objective:
 
     def check(self, outputs: Tensor, y: Tensor) -> None:
         """Raise a `UserError` if outputs and targets do not belong together."""
-        raise NotImplementedError
+        raise _undefined(self, "check")
 
     def sums(self, loss: Tensor, outputs: Tensor, y: Tensor) -> Tensor:
         """What is added up over batches to know loss and score: float64, `(size,)`.
@@ -146,3 +156,7 @@ class Objective:
     def guess_loss(self, outputs: int) -> float:
         """The mean loss of a blind guess by a network with this many outputs; much more means divergence."""
         return math.log(max(outputs, 2))
+
+
+def _undefined(objective: Objective, method: str) -> UserError:
+    return UserError(f"the objective {type(objective).__name__} must define the method {method}")
