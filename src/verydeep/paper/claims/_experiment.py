@@ -135,7 +135,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class ClaimSearchOptions:
     """Where and how long an experiment searches.
 
     Attributes:
@@ -160,7 +160,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Searched:
+class ClaimSearchResult:
     """What a search has found.
 
     Attributes:
@@ -198,7 +198,7 @@ class ClaimExperiment:
     draw: Callable[[Evidence, Path], None] | None = None
     protocol: str = ""
     measure: Callable[[bool, Report], Mapping[str, Any]] | None = None
-    search: Callable[[SearchOptions], Searched | None] | None = None
+    search: Callable[[ClaimSearchOptions], ClaimSearchResult | None] | None = None
 
 
 def claim_training(

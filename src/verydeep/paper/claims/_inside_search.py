@@ -17,7 +17,7 @@ from verydeep.cpu import cpu_settings
 from verydeep.errors import UserError
 from verydeep.files import read_json, write_atomic
 from verydeep.paper._train_study import train_study
-from verydeep.paper.claims._experiment import Report, Searched, SearchOptions
+from verydeep.paper.claims._experiment import ClaimSearchOptions, ClaimSearchResult, Report
 from verydeep.paper.fig1._protocol import HALVING, METRIC, Fig1Network, Protocol
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.studies import Group, Settings, Stages, Study, TrainingRecord, draw, start_study, with_settings
@@ -97,7 +97,7 @@ QUICK_SEARCHES = tuple(
 )
 
 
-def search_networks(options: SearchOptions) -> Searched | None:
+def search_networks(options: ClaimSearchOptions) -> ClaimSearchResult | None:
     """Search, train the best again and examine it; None if there was no time for all of it."""
     began = time.monotonic()
     searches = QUICK_SEARCHES if options.quick else SEARCHES
@@ -108,14 +108,14 @@ def search_networks(options: SearchOptions) -> Searched | None:
         _train(study, searches, options)
         if study.is_open or study.unfinished():
             return None
-        found = [_Found.of(study, search) for search in searches]
+        found = [_ExaminedSearch.of(study, search) for search in searches]
         for each in found:
             for record in each.networks:
                 if interrupt.requested or _is_over(began, options.seconds):
                     return None
                 with options.bar(f"{each.search.name}, seed {record.number}") as report:
                     _examine(study, record, options.root, report or (lambda _: None))
-    return Searched(
+    return ClaimSearchResult(
         {each.search.name: each.numbers(study) for each in found}, sum(each.seconds(study) for each in found)
     )
 
@@ -124,7 +124,7 @@ def _is_over(began: float, seconds: float | None) -> bool:
     return seconds is not None and time.monotonic() - began >= seconds
 
 
-def _start(searches: Sequence[TanhSearch], options: SearchOptions) -> Study:
+def _start(searches: Sequence[TanhSearch], options: ClaimSearchOptions) -> Study:
     """Start or continue the study, and tell it what Figure 1's study has trained."""
     study = start_study(
         options.runs,
@@ -147,7 +147,7 @@ def _start(searches: Sequence[TanhSearch], options: SearchOptions) -> Study:
     return study
 
 
-def _train(study: Study, searches: Sequence[TanhSearch], options: SearchOptions) -> None:
+def _train(study: Study, searches: Sequence[TanhSearch], options: ClaimSearchOptions) -> None:
     """Train the searches, and the best of each as soon as it is known."""
     left = {search.group.name: search for search in searches}
     seen: set[tuple[str, int]] = set()
@@ -177,8 +177,8 @@ def _best(records: Sequence[TrainingRecord]) -> TrainingRecord | None:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A search that is over, and the networks that were trained with its best setting."""
+class _ExaminedSearch:
+    """A search that is over, and the networks that were trained with its best setting and examined."""
 
     search: TanhSearch
     records: Sequence[TrainingRecord]
@@ -186,7 +186,7 @@ class _Found:
     networks: Sequence[TrainingRecord]
 
     @classmethod
-    def of(cls, study: Study, search: TanhSearch) -> "_Found":
+    def of(cls, study: Study, search: TanhSearch) -> "_ExaminedSearch":
         records = study.records([search.group.name])
         best = _best(records)
         assert best is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from verydeep.lock import exclusive_lock, is_held
 from verydeep.paper._train_study import train_study
-from verydeep.paper.claims._experiment import Bar, ClaimExperiment, SearchOptions
+from verydeep.paper.claims._experiment import Bar, ClaimExperiment, ClaimSearchOptions
 from verydeep.paper.claims._results import ClaimResult, shared_settings
 from verydeep.paper.tables._study import StudyOptions
 from verydeep.studies import Group, Study, StudyProgress, TrainingRecord, open_study, start_study, storage_errors
@@ -77,7 +77,7 @@ class Claims:
             if result.experiment.search is not None and not result.is_measured and seconds != 0:
                 runs = self.runs.with_name(f"{self.runs.name}-{name}")
                 found = result.experiment.search(
-                    SearchOptions(self.quick, self.results, runs, options, root, seconds, progress, bar)
+                    ClaimSearchOptions(self.quick, self.results, runs, options, root, seconds, progress, bar)
                 )
                 if found is not None:
                     result.add_measured(found.numbers, found.seconds)
