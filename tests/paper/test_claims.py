@@ -9,7 +9,7 @@ import pytest
 
 from verydeep.cli import main
 from verydeep.errors import UserError
-from verydeep.paper import EXPERIMENTS, read_fig1
+from verydeep.paper import EXPERIMENTS, HALVING, Fig1Network, Fig1Results, read_fig1
 from verydeep.paper.claims._competition import deeper_verdict, deepest_trained, limit_verdict
 from verydeep.paper.claims._conv_bias import guide_verdict
 from verydeep.paper.claims._depth import DepthAnswerOfLesions, needed_verdict
@@ -29,14 +29,19 @@ from verydeep.paper.claims._experiments import selected_experiments
 from verydeep.paper.claims._forms import FORMS, forms_verdict
 from verydeep.paper.claims._gate_bias import gate_bias_verdict
 from verydeep.paper.claims._inside import (
+    INSIDE,
     correlation_verdict,
+    depth_of_routing_verdict,
     first_layers_verdict,
+    half_within,
     idle_verdict,
     most_verdict,
     routing_verdict,
+    seeds_verdict,
     selective_verdict,
     stripes_verdict,
 )
+from verydeep.paper.claims._inside_search import CIFAR, MNIST, SEARCHES, TanhSearch
 from verydeep.paper.claims._longer import longer_verdict
 from verydeep.paper.claims._optimisation import faster_verdict, shallow_verdict
 from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
@@ -121,15 +126,20 @@ LESIONS = DepthAnswerOfLesions("a problem", 3, 2, 4)
         (most_verdict([0.9, 0.6]), AGREES), (most_verdict([0.9, 0.4]), IN_PART), (most_verdict([0.1, 0.4]), DISAGREES),
         (selective_verdict(0.8, 0.1), AGREES), (selective_verdict(0.8, 0.7), IN_PART),
         (selective_verdict(0.3, 0.3), DISAGREES),
-        (stripes_verdict({"MNIST": 20, "CIFAR-100": 35}), AGREES),
-        (stripes_verdict({"MNIST": 46, "CIFAR-100": 35}), IN_PART),
-        (stripes_verdict({"MNIST": 46, "CIFAR-100": 10}), DISAGREES),
+        (stripes_verdict({MNIST: [20, 8], CIFAR: [35, 45]}), AGREES),
+        (stripes_verdict({MNIST: [46, 20], CIFAR: [35, 35]}), IN_PART),
+        (stripes_verdict({MNIST: [46, 47], CIFAR: [10, 12]}), DISAGREES),
+        (seeds_verdict([AGREES, AGREES]), AGREES), (seeds_verdict([AGREES, DISAGREES]), IN_PART),
+        (seeds_verdict([AGREES, IN_PART]), IN_PART), (seeds_verdict([IN_PART, IN_PART]), IN_PART),
+        (seeds_verdict([DISAGREES, DISAGREES]), DISAGREES),
+        (depth_of_routing_verdict({MNIST: [9, 15], CIFAR: [25, 16]}), AGREES),
+        (depth_of_routing_verdict({MNIST: [9, 16], CIFAR: [25, 25]}), IN_PART),
+        (depth_of_routing_verdict({MNIST: [20, 16], CIFAR: [9, 15]}), DISAGREES),
         (idle_verdict(0.6), AGREES), (idle_verdict(0.4), IN_PART), (idle_verdict(0.1), DISAGREES),
         (first_layers_verdict(0.95), AGREES), (first_layers_verdict(0.6), IN_PART),
         (first_layers_verdict(0.2), DISAGREES),
-        (routing_verdict({"MNIST": (0.9, 0.1)}), AGREES),
-        (routing_verdict({"MNIST": (0.9, 0.1), "CIFAR-100": (0.01, 0.01)}), IN_PART),
-        (routing_verdict({"MNIST": (0.11, 0.1)}), DISAGREES),
+        (routing_verdict([(0.9, 0.1)]), AGREES), (routing_verdict([(0.9, 0.1), (0.01, 0.01)]), IN_PART),
+        (routing_verdict([(0.11, 0.1)]), DISAGREES),
     ],
 )  # fmt: skip
 def test_verdicts_follow_from_the_numbers(verdict: str, expected: str) -> None:
@@ -290,6 +300,101 @@ def test_statements_about_figure_1_rest_on_its_results() -> None:
     assert all(each.verdict for each in found)
 
 
+def examined(**changes: object) -> dict[str, object]:
+    """The numbers of a network that does what the paper says."""
+    numbers: dict[str, object] = {
+        "status": "finished",
+        "biases_fell": 0.9,
+        "bias_with_depth": 0.5,
+        "activity_with_bias": -0.5,
+        "active_on_average": 0.8,
+        "active_per_sample": 0.2,
+        "stripes_begin": 40,
+        "idle_alone": 0.8,
+        "idle_together": 0.6,
+        "probe_accuracy": 0.9,
+        "probe_chance": 0.1,
+        "significant": 0.5,
+        "first_layers": 40,
+        "first_layers_that_matter": 40,
+        "mean_bias_change": [-0.1] * 49,
+        "class_difference": [1.0] * 49,
+    }
+    return numbers | changes
+
+
+def inside_verdicts(mnist: dict[str, object], *cifar: dict[str, object]) -> list[Verdict | None]:
+    """The verdicts on a network of MNIST and some of CIFAR-100 that do what the paper says, except for some numbers."""
+    first = examined(stripes_begin=15, class_difference=[1.0, *[0.0] * 48]) | mnist
+    networks = {MNIST: {"0": first}, CIFAR: {str(seed): examined(**each) for seed, each in enumerate(cifar)}}
+    measured = {name: {"networks": each} for name, each in networks.items()}
+    return [each.verdict for each in INSIDE.conclude(Evidence((), ROOT, measured))]
+
+
+def test_a_statement_about_figures_2_to_4_agrees_if_it_does_for_every_seed() -> None:
+    count = len(INSIDE.statements)
+    opposite: dict[str, object] = {
+        "biases_fell": 0.1,
+        "bias_with_depth": -0.5,
+        "activity_with_bias": None,
+        "active_on_average": 0.1,
+        "active_per_sample": 0.1,
+        "stripes_begin": 1,
+        "probe_accuracy": 0.1,
+        "first_layers_that_matter": 0,
+        "class_difference": [1.0, *[0.0] * 48],
+    }
+    assert inside_verdicts({}, {}, {}) == [AGREES] * count
+    idle = [statement.text for statement in INSIDE.statements].index(
+        "About 60 % of the layers for MNIST contribute nothing."
+    )
+    assert inside_verdicts({}, {}, opposite) == [IN_PART if number != idle else AGREES for number in range(count)]
+    other = opposite | {"stripes_begin": 49, "class_difference": [1.0] * 49, "idle_together": 0.1}
+    assert inside_verdicts(other, opposite) == [DISAGREES] * count
+
+
+def test_networks_that_diverged_are_named_and_do_not_count() -> None:
+    measured = {name: {"networks": {"0": examined(), "1": {"status": "diverged"}}} for name in (MNIST, CIFAR)}
+    found = INSIDE.conclude(Evidence((), ROOT, measured))
+    assert found[0].verdict == AGREES
+    assert "(diverged: MNIST, seed 1; CIFAR-100, seed 1)" in found[0].measured
+    measured[CIFAR]["networks"].pop("0")
+    assert {each.verdict for each in INSIDE.conclude(Evidence((), ROOT, measured))} == {None}
+
+
+def test_half_of_a_sum_is_within_the_first_layers_that_reach_it() -> None:
+    assert half_within([1.0] * 49) == 25
+    assert half_within([3.0, 1.0, 1.0]) == 1
+    assert half_within([0.0, 0.0, 2.0]) == 3
+
+
+def test_the_tanh_settings_of_figure_1_are_kept_and_filled_up_to_100() -> None:
+    mnist, cifar = SEARCHES
+    trials = Fig1Results(ROOT / "results" / "fig1", Fig1Network("highway", 50), HALVING).trials
+    tanh = {number: trial for number, trial in trials.items() if trial.settings["model.activation"] == "tanh"}
+    assert mnist.known(ROOT / "results") == tanh
+    assert 0 < len(tanh) < len(trials) == 100
+    settings = [mnist.settings(number) for number in mnist.group.numbers]
+    assert len(settings) == 100
+    assert {each["model.activation"] for each in settings} == {"tanh"}
+    for number, trial in trials.items():  # those with relu have the same values otherwise
+        assert settings[number] == trial.settings | {"model.activation": "tanh"}
+    assert settings == [cifar.settings(number) for number in cifar.group.numbers]
+    assert not cifar.known(ROOT / "results")
+    assert mnist.group.config.model.activation == "tanh"
+    assert replace(cifar.group.config, data=mnist.group.config.data, epochs=100) == mnist.group.config
+
+
+def test_the_best_setting_is_trained_with_every_seed() -> None:
+    search: TanhSearch = SEARCHES[1]
+    group = search.best_group(78)
+    assert group.name == "cifar-100-best-0078"
+    assert group.seeds == (0, 1, 2)
+    assert group.config.optim.lr == search.settings(78)["optim.lr"]
+    assert group.config.model.gate_bias == search.settings(78)["model.gate_bias"]
+    assert group.config.epochs == search.protocol.epochs
+
+
 def test_without_results_there_are_no_verdicts(tmp_path: Path) -> None:
     for experiment in EXPERIMENTS:
         found = ClaimResult(tmp_path, experiment, quick=False).conclusions()
@@ -321,3 +426,35 @@ def test_three_experiments_are_trained_drawn_and_continued(tmp_path: Path, capsy
     capsys.readouterr()
     assert main([*command, "--jobs", "1"]) == 0  # nothing is trained again
     assert before == {name: file.read_bytes() for name, file in files.items()}
+
+
+@pytest.mark.slow
+def test_networks_of_figures_2_to_4_are_searched_examined_and_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["reproduce", "claims", "--quick", "--only", "inside", "--results", str(tmp_path), "--jobs", "1"]
+    assert main([*command, "--minutes", "0"]) == 0
+    assert not (tmp_path / "claims" / "inside.json").exists()
+    assert main(command) == 0
+    file = tmp_path / "claims" / "inside.json"
+    before = file.read_bytes()
+    values = json.loads(before)
+    numbers = values["measurement"]["numbers"]
+    assert values["environments"][0]["verydeep"]
+    for name in (MNIST, CIFAR):
+        found = numbers[name]
+        losses = {each["number"]: each["train_loss"] for each in found["searched"]}
+        assert found["best"]["train_loss"] == min(losses.values()) == losses[found["best"]["number"]]
+        assert list(found["networks"]) == ["0", "1"]
+        assert all(len(each["class_difference"]) == 9 for each in found["networks"].values())
+    assert all(each["verdict"] in (AGREES, IN_PART, DISAGREES) for each in values["conclusions"])
+    assert (tmp_path / "claims" / "inside.png").stat().st_size > 10_000
+    file.unlink()  # the study and what it has examined are still there
+    examined_at = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("runs/**/inside.json"))]
+    assert main(command) == 0
+    assert json.loads(file.read_bytes())["measurement"] == values["measurement"]
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("runs/**/inside.json"))] == examined_at
+    assert len(examined_at) == 4
+    assert main(command) == 0
+    assert "claims-inside" in {path.name for path in (tmp_path / "runs").iterdir()}
+    capsys.readouterr()

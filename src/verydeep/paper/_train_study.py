@@ -9,7 +9,7 @@ from verydeep.studies import Budget, Study, StudyProgress, TrainingRecord, run_s
 
 def train_study(
     study: Study,
-    only: Collection[str],
+    only: Collection[str] | None,
     record: Callable[[TrainingRecord], None],
     jobs: int,
     root: Path | None,
@@ -20,7 +20,7 @@ def train_study(
 
     Args:
         study: The study.
-        only: The names of the groups or trainings to train; those that failed before are tried again.
+        only: The names of the groups or trainings to train, by default all; those that failed before are tried again.
         record: Called with every training that has new epochs or a result.
         jobs: Number of workers on this machine.
         root: Folder of the known datasets.

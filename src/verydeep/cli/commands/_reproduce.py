@@ -236,11 +236,14 @@ def _reproduce_claims(options: ReproduceOptions, seconds: float | None) -> None:
     if seconds == 0:
         claims.collect(study)
     else:
+        began = time.monotonic()
         for name, result in claims.found.items():
-            if not result.is_measured:
+            if result.experiment.measure is not None and not result.is_measured:
                 with progress_bar(name) as report:
                     result.measure(report or (lambda _: None))
         claims.train(study, options.root, seconds, make_study_progress(quiet=False))
+        left = _seconds(options, time.monotonic() - began)
+        claims.search(study, options.root, left, make_study_progress(quiet=False), progress_bar)
     everything = Claims(EXPERIMENTS, results, runs, quick=options.quick)
     everything.write()
     print_markdown(claims_table_lines(list(everything.found.values())), _EXPENDABLE)

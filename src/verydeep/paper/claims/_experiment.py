@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -9,13 +10,15 @@ from statistics import mean
 from typing import Any, Literal
 
 from verydeep.config import config_folder
-from verydeep.studies import with_settings
+from verydeep.paper.tables._study import StudyOptions
+from verydeep.studies import StudyProgress, with_settings
 from verydeep.training import EpochMetrics, TrainConfig, complete_config, read_config
 
 Verdict = Literal["agrees", "differs in part", "disagrees"]
 Label = str | int | float
 Labels = Mapping[str, Label]
 Report = Callable[[float], None]
+Bar = Callable[[str], AbstractContextManager[Report | None]]
 
 BLIND_GUESS = math.log(10)  # the cross-entropy of a guess among ten classes, which MNIST and the digits have
 TRAINS = BLIND_GUESS / 2  # a network with a training loss below this has started to learn
@@ -125,12 +128,50 @@ class Evidence:
     Attributes:
         curves: Its trainings; all of them, or none while some are missing.
         results: The folder of all results, for experiments that take numbers from there.
-        measured: What `ClaimExperiment.measure` has returned.
+        measured: What `ClaimExperiment.measure` or `search` has returned.
     """
 
     curves: Sequence[ClaimCurve]
     results: Path
     measured: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClaimSearchOptions:
+    """Where and how long an experiment searches.
+
+    Attributes:
+        quick: Search a tiny version on the digits.
+        results: The folder of all results.
+        runs: The folder of the experiment's study and its runs.
+        study: Where the study is recorded and who trains it.
+        root: Folder of the known datasets.
+        seconds: Time limit; None for no limit.
+        progress: What is shown while it trains.
+        bar: Shows the progress of a measurement.
+    """
+
+    quick: bool
+    results: Path
+    runs: Path
+    study: StudyOptions
+    root: Path | None
+    seconds: float | None
+    progress: StudyProgress
+    bar: Bar
+
+
+@dataclass(frozen=True)
+class ClaimSearchResult:
+    """What a search has found.
+
+    Attributes:
+        numbers: What is stored.
+        seconds: The time of its trainings and measurements on one core.
+    """
+
+    numbers: Mapping[str, Any]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -147,6 +188,8 @@ class ClaimExperiment:
         protocol: How the networks are trained, in words.
         measure: Measures within minutes what is no training of a study, normally or with `--quick`, and reports the
             fraction that is done. The numbers that it returns are stored.
+        search: Trains in a study of its own what depends on the results of other trainings, and measures it; None is
+            returned if time was up, and the next call continues. Its numbers are stored as those of `measure`.
     """
 
     name: str
@@ -157,6 +200,7 @@ class ClaimExperiment:
     draw: Callable[[Evidence, Path], None] | None = None
     protocol: str = ""
     measure: Callable[[bool, Report], Mapping[str, Any]] | None = None
+    search: Callable[[ClaimSearchOptions], ClaimSearchResult | None] | None = None
 
 
 def claim_training(

@@ -126,10 +126,13 @@ def _draw(result: ClaimResult) -> Path | None:
 def _cost(result: ClaimResult, pictures: Mapping[str, Path], beside: Path) -> ExperimentCost:
     picture = pictures.get(result.experiment.name)
     machines = dict.fromkeys(str(each.get("processor", "")) for each in result.environments)
-    cost = f"{result.total} trainings" if result.total else "no training"
+    searches = result.experiment.search is not None
+    cost = f"{result.total} trainings" if result.total else "a search" if searches else "no training"
     if result.curves and not result.is_complete:
         cost = f"{len(result.curves)} of {cost}"
     if result.seconds:
-        cost = f"{cost if result.curves else 'a measurement'}, {format_duration(result.seconds)} on one core"
+        cost = (
+            f"{cost if result.curves or searches else 'a measurement'}, {format_duration(result.seconds)} on one core"
+        )
     link = "" if picture is None else os.path.relpath(picture, beside)
     return ExperimentCost(result.experiment, cost, ", ".join(machines), link)

@@ -32,7 +32,7 @@ class ClaimResult:
     Attributes:
         trainings: What is to be trained, by name.
         curves: What is trained, by name and seed.
-        measured: What the experiment's `measure` has returned.
+        measured: What the experiment's `measure` or `search` has returned.
         environments: Versions and machines.
     """
 
@@ -88,17 +88,21 @@ class ClaimResult:
     @property
     def is_measured(self) -> bool:
         """Whether there is nothing to measure besides trainings, or it is done."""
-        return self.experiment.measure is None or bool(self.measured)
+        return (self.experiment.measure is None and self.experiment.search is None) or bool(self.measured)
 
     def measure(self, report: Report = lambda _: None) -> None:
         """Measure what is no training, unless that is done; `report` receives the fraction that is done."""
         if self.experiment.measure is not None and not self.measured:
             start = time.process_time()
             with cpu_settings(1):
-                self.measured = dict(_plain(self.experiment.measure(self.quick, report)))
-            seconds = round(time.process_time() - start, 1)
-            self._measuring = {"seconds": seconds, "environment": self._number_of(environment())}
-            self.write()
+                numbers = self.experiment.measure(self.quick, report)
+            self.add_measured(numbers, time.process_time() - start)
+
+    def add_measured(self, numbers: Mapping[str, Any], seconds: float) -> None:
+        """Add and write what was measured in some time on one core."""
+        self.measured = dict(_plain(numbers))
+        self._measuring = {"seconds": round(seconds, 1), "environment": self._number_of(environment())}
+        self.write()
 
     def add(
         self, name: str, seed: int, status: str, metrics: Sequence[EpochMetrics], machine: Mapping[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from verydeep.lock import exclusive_lock, is_held
 from verydeep.paper._train_study import train_study
-from verydeep.paper.claims._experiment import ClaimExperiment
+from verydeep.paper.claims._experiment import Bar, ClaimExperiment, ClaimSearchOptions
 from verydeep.paper.claims._results import ClaimResult, shared_settings
 from verydeep.paper.tables._study import StudyOptions
 from verydeep.studies import Group, Study, StudyProgress, TrainingRecord, open_study, start_study, storage_errors
@@ -56,6 +56,31 @@ class Claims:
             study = self._start(options)
             only = sorted(set().union(*missing.values()))
             train_study(study, only, self._record, options.jobs, root, seconds, progress)
+
+    @storage_errors()
+    def search(
+        self, options: StudyOptions, root: Path | None, seconds: float | None, progress: StudyProgress, bar: Bar
+    ) -> None:
+        """Run the searches of experiments that have one, as far as time allows; each has a study of its own.
+
+        Args:
+            options: Where the studies are recorded and who trains them.
+            root: Folder of the known datasets.
+            seconds: Time limit; None for no limit.
+            progress: What is shown while it trains.
+            bar: Shows the progress of a measurement.
+
+        Raises:
+            UserError: A training failed, or none can be trained here.
+        """
+        for name, result in self.found.items():
+            if result.experiment.search is not None and not result.is_measured and seconds != 0:
+                runs = self.runs.with_name(f"{self.runs.name}-{name}")
+                found = result.experiment.search(
+                    ClaimSearchOptions(self.quick, self.results, runs, options, root, seconds, progress, bar)
+                )
+                if found is not None:
+                    result.add_measured(found.numbers, found.seconds)
 
     @storage_errors()
     def collect(self, options: StudyOptions) -> None:
