@@ -1,5 +1,6 @@
 """Sphinx's settings. `build.py` prepares the pages and calls Sphinx."""
 
+import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -45,6 +46,7 @@ pygments_dark_style = "monokai"
 def setup(app):  # noqa: ANN001, ANN201 - called by Sphinx
     app.connect("autodoc-skip-member", _skip)
     app.connect("doctree-read", _mark_short_cells)
+    app.connect("doctree-read", _mark_short_code)
     extra = Path(app.srcdir) / "extra"
     if extra.exists():
         app.config.html_extra_path = [str(extra)]
@@ -57,9 +59,19 @@ def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202 - call
 
 
 def _mark_short_cells(app, doctree):  # noqa: ANN001, ANN202 - called by Sphinx
-    """Let the style sheet keep numbers and names on one line: a browser breaks 5.64e-05 at its hyphen."""
+    """Let the style sheet keep numbers and names on one line: a browser breaks 5.64e-05 at its hyphen.
+
+    Phrases of several words stay on one line only where there is room.
+    """
     for body in doctree.findall(nodes.tbody):
         for cell in body.findall(nodes.entry):
             text = cell.astext()
             if len(text) <= 24 or (" " not in text and len(text) <= 36):
-                cell["classes"].append("short")
+                cell["classes"].append("phrase" if len(re.findall("[A-Za-z]{3,}", text)) > 1 and " " in text else "short")
+
+
+def _mark_short_code(app, doctree):  # noqa: ANN001, ANN202 - called by Sphinx
+    """Let the style sheet keep words of code that fit into a line whole, and beside the comma or bracket that they touch."""
+    for code in doctree.findall(nodes.literal):
+        longest = max(map(len, code.astext().split()), default=0)
+        code["classes"] += ["short"] * (longest <= 24) + ["fits-cell"] * (longest <= 18)
