@@ -19,6 +19,15 @@ def test_the_wheel_gets_every_file_that_commands_read() -> None:
     assert wheel["packages"] == ["src/verydeep"]  # with its templates, styles and scripts
 
 
+def test_the_source_archive_gets_what_its_pages_and_tests_read() -> None:
+    included = set(PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    links = {link.split("/")[0] for page in pages for link in re.findall(r"\]\(([\w./-]+)", page.read_text())}
+    linked = {name for name in links if (ROOT / name).exists()}
+    assert linked | {"requirements-release.txt", "constraints.txt", ".ci", "tests"} <= included
+    assert all((ROOT / name).exists() for name in included)
+
+
 def test_versions_agree() -> None:
     version = PROJECT["project"]["version"]
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.M)

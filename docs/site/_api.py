@@ -1,6 +1,7 @@
 """Pages about every public name, made by Sphinx's autodoc from the docstrings."""
 
 import inspect
+import re
 from importlib import import_module
 from types import ModuleType
 
@@ -34,13 +35,13 @@ def api_pages() -> dict[str, str]:
     for package, about in PACKAGES.items():
         module = import_module(f"verydeep.{package}")
         names = public_names(module)
-        rows += f"| [`verydeep.{package}`](api/{package}.md) | {about} | {', '.join(f'`{name}`' for name in names)} |\n"
+        rows += f"| [`verydeep.{package}`](api/{package}.md): {about} | {', '.join(f'`{name}`' for name in names)} |\n"
         tree += f"api/{package}\n"
         pages[f"api/{package}"] = _page(module, names, seen)
     pages["api"] = (
         "# Every class and function\n\n"
         "Generated from the docstrings. Only these names are public; files inside packages may move.\n\n"
-        f"| package | about | names |\n|---|---|---|\n{rows}\n```{{toctree}}\n:hidden:\n\n{tree}```\n"
+        f"| package | names |\n|---|---|\n{rows}\n```{{toctree}}\n:hidden:\n\n{tree}```\n"
     )
     return pages
 
@@ -56,7 +57,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def _page(module: ModuleType, names: list[str], seen: dict[int, str]) -> str:
-    text = inspect.cleandoc(module.__doc__ or "")
+    text = _without_files(inspect.cleandoc(module.__doc__ or ""))
     lines = []
     for name in names:
         value = getattr(module, name)
@@ -75,3 +76,12 @@ def _page(module: ModuleType, names: list[str], seen: dict[int, str]) -> str:
             lines.append("   :members:")
         lines.append("")
     return f"# {module.__name__}\n\n{text}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "```\n"
+
+
+def _without_files(text: str) -> str:
+    """A package's docstring without the sentences about its private files and folders, which are for contributors."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        sentences = re.split(r"(?<=\.)\s+(?=[A-Z`])", paragraph)
+        paragraphs.append(" ".join(part for part in sentences if not re.search(r"`_\w+`|`\w+/`", part)))
+    return "\n\n".join(filter(None, paragraphs))

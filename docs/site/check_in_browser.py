@@ -1,6 +1,7 @@
 """The built site in a browser, opened from disk: `make docs` runs this after the build."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,3 +57,12 @@ def test_the_search_finds_a_function(browser: Browser) -> None:
     page.goto(next(link for link in found if "reference/api/nn.html" in link))
     assert "suggest_gate_bias" in page.inner_text("article")
     assert errors == []
+
+
+def test_the_reference_names_no_private_file(browser: Browser) -> None:
+    page = browser.new_page()
+    for path in sorted((SITE / "reference" / "api").glob("*.html")):
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('article pre, .default_value').forEach(code => code.remove())")
+        shown = page.inner_text("article")
+        assert re.findall(r"(?<![\w`])(?:verydeep[\w.]*\.)?_[a-z]\w+", shown) == [], path.name

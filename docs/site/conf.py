@@ -1,5 +1,6 @@
 """Sphinx's settings. `build.py` prepares the pages and calls Sphinx."""
 
+import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -44,7 +45,10 @@ pygments_dark_style = "monokai"
 
 def setup(app):  # noqa: ANN001, ANN201 - called by Sphinx
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _name_factories)
+    app.connect("autodoc-process-docstring", _shorten_types, priority=600)  # after napoleon
     app.connect("doctree-read", _mark_short_cells)
+    app.connect("doctree-read", _mark_short_code)
     extra = Path(app.srcdir) / "extra"
     if extra.exists():
         app.config.html_extra_path = [str(extra)]
@@ -56,10 +60,31 @@ def _skip(app, what, name, value, skip, options):  # noqa: ANN001, ANN202 - call
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _name_factories(app, what, name, value, options, signature, returns):  # noqa: ANN001, ANN202 - called by Sphinx
+    """Write defaults that a dataclass makes as three dots: Sphinx cannot parse `<factory>`, and shows all of it raw."""
+    return (signature.replace("<factory>", "..."), returns) if signature else None
+
+
+def _shorten_types(app, what, name, value, options, lines):  # noqa: ANN001, ANN202 - called by Sphinx
+    """Name our types without their files, which are private."""
+    lines[:] = [re.sub(r"\bverydeep\.[\w.]*\b_\w+\.(?=[A-Z])", "", line) for line in lines]
+
+
 def _mark_short_cells(app, doctree):  # noqa: ANN001, ANN202 - called by Sphinx
-    """Let the style sheet keep numbers and names on one line: a browser breaks 5.64e-05 at its hyphen."""
+    """Let the style sheet keep numbers and names on one line: a browser breaks 5.64e-05 at its hyphen.
+
+    Phrases of several words stay on one line only where there is room.
+    """
     for body in doctree.findall(nodes.tbody):
         for cell in body.findall(nodes.entry):
             text = cell.astext()
             if len(text) <= 24 or (" " not in text and len(text) <= 36):
-                cell["classes"].append("short")
+                is_phrase = " " in text and len(re.findall("[A-Za-z]{3,}", text)) > 1
+                cell["classes"].append("phrase" if is_phrase else "short")
+
+
+def _mark_short_code(app, doctree):  # noqa: ANN001, ANN202 - called by Sphinx
+    """Let the style sheet keep words of code that fit into a line whole, beside the comma or bracket they touch."""
+    for code in doctree.findall(nodes.literal):
+        longest = max(map(len, code.astext().split()), default=0)
+        code["classes"] += ["short"] * (longest <= 24) + ["fits-cell"] * (longest <= 22)

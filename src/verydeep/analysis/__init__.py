@@ -5,7 +5,7 @@ numbers that `save_result` writes to disk and `verydeep.report` draws. The model
 keeps its settings.
 
 `_blocks` finds the layers that can be closed and runs a model with some of them closed; `_activity` observes gates and
-outputs during such a pass, and `_replay` reuses one pass for the next. Each of the other files is one analysis.
+outputs during such a pass, and `_replay` reuses one pass for the next; each of the other files is one analysis.
 """
 
 from typing import TYPE_CHECKING
