@@ -233,7 +233,7 @@ def _draw(evidence: Evidence, path: Path) -> None:
         }
         for name in (MNIST, CIFAR)
     }
-    plot_claim_lines(panels, path, x="layer", y="mean change of the gate biases", line=0.0, log_y=False)
+    plot_claim_lines(panels, path, x="layer", y="mean change of the gate biases", line=(0.0, "unchanged"), log_y=False)
 
 
 _PROTOCOL = (
