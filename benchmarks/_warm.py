@@ -180,11 +180,8 @@ class WarmWorker:
         if told:
             code, megabytes = json.loads(told)
         else:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
-            code, megabytes = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1]), 0
             before.discard(self._pid)
-            self._close()
+            code, megabytes = self._kill(), 0
         left = _end_orphans(before)
         seconds = time.monotonic() - began
         return Ended(code, _text(self._out), _text(self._err), seconds, megabytes, hung=not ready, left=left)
@@ -192,13 +189,21 @@ class WarmWorker:
     def end(self) -> None:
         """End the process; the next command gets a new one."""
         if self._pid:
-            self._close()
-            os.waitpid(self._ended, 0)
+            self._kill()
 
-    def _close(self) -> None:
+    def _kill(self) -> int:
+        """Kill the process, which would not see its pipe closed: workers forked after it have a copy of the other end.
+
+        Returns:
+            Its exit code, or minus the signal that had ended it before.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         os.close(self._ask)
         self._answer.close()
-        self._ended, self._pid, self._commands = self._pid, 0, 0
+        self._pid, self._commands = 0, 0
+        return code
 
     def _start(self) -> None:
         self._out, self._err = (open(os.memfd_create(name), "w+b", buffering=0) for name in ("out", "err"))  # noqa: SIM115
