@@ -10,21 +10,11 @@ import pytest
 from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.paper import EXPERIMENTS, HALVING, Fig1Network, Fig1Results, read_fig1
+from verydeep.paper._verdict import Verdict, any_verdict, share_verdict
 from verydeep.paper.claims._competition import deeper_verdict, deepest_trained, limit_verdict
 from verydeep.paper.claims._conv_bias import guide_verdict
 from verydeep.paper.claims._depth import DepthAnswerOfLesions, needed_verdict
-from verydeep.paper.claims._experiment import (
-    TRAINS,
-    ClaimCurve,
-    Conclusion,
-    Evidence,
-    Report,
-    Verdict,
-    any_verdict,
-    best_losses,
-    by_label,
-    share_verdict,
-)
+from verydeep.paper.claims._experiment import TRAINS, ClaimCurve, Conclusion, Evidence, Report, best_losses, by_label
 from verydeep.paper.claims._experiments import selected_experiments
 from verydeep.paper.claims._forms import FORMS, forms_verdict
 from verydeep.paper.claims._gate_bias import gate_bias_verdict
@@ -43,7 +33,6 @@ from verydeep.paper.claims._inside import (
 )
 from verydeep.paper.claims._inside_search import CIFAR, MNIST, SEARCHES, TanhSearch
 from verydeep.paper.claims._longer import longer_verdict
-from verydeep.paper.claims._optimisation import faster_verdict, shallow_verdict
 from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
 from verydeep.paper.claims._parity import PARITY, parity_verdict
 from verydeep.paper.claims._resized import resized_verdict
@@ -59,6 +48,7 @@ from verydeep.paper.claims._tables import (
 )
 from verydeep.paper.claims._variants import variants_verdict
 from verydeep.paper.claims._very_deep import very_deep_verdict
+from verydeep.paper.fig1._claims import faster_verdict, shallow_verdict
 from verydeep.training import EpochMetrics
 
 ROOT = Path(__file__).parents[2]

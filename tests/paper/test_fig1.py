@@ -271,8 +271,8 @@ def test_the_table_and_the_curves_are_those_of_the_best(tmp_path: Path) -> None:
     assert rows[1].top == pytest.approx(0.055)
     assert mean_curves([highway])["highway-100"] == pytest.approx([1.0, 0.055])
     text = fig1_page([plain, highway], SMALL)
-    assert "than the plain network's | 200 times | yes |" in text
-    assert "agrees so far" in text
+    assert "than the plain network's | 200 times | agrees |" in text
+    assert "verdict so far" in text
     assert "highway networks are needed" in text
     assert "The study is not finished" in text
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from verydeep.paper._verdict import Verdict, any_verdict, share_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     TRAINS_LINE,
@@ -11,12 +12,9 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     claim_training,
     format_loss,
     loss_table,
-    share_verdict,
 )
 from verydeep.report import plot_claim_lines
 

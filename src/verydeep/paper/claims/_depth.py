@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verydeep.files import read_json
-from verydeep.paper.claims._experiment import (
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Verdict,
-    share_verdict,
-)
+from verydeep.paper._verdict import Verdict, share_verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement
 
 
 @dataclass(frozen=True)

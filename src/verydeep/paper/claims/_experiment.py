@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any, Literal
+from typing import Any
 
 from verydeep.config import config_folder
+from verydeep.paper._verdict import Verdict
 from verydeep.paper.tables._study import StudyOptions
 from verydeep.studies import StudyProgress, with_settings
 from verydeep.training import EpochMetrics, TrainConfig, complete_config, read_config
 
-Verdict = Literal["agrees", "differs in part", "disagrees"]
 Label = str | int | float
 Labels = Mapping[str, Label]
 Report = Callable[[float], None]
@@ -258,13 +258,3 @@ def loss_table(curves: Sequence[ClaimCurve], rows: str, columns: str) -> dict[An
 def format_loss(loss: float) -> str:
     """A loss with two digits, or that the training diverged."""
     return f"{loss:.2g}" if math.isfinite(loss) else "diverged"
-
-
-def share_verdict(count: int, total: int) -> Verdict:
-    """Agrees if all of some cases hold, disagrees if at most half of them do."""
-    return "agrees" if count == total else "differs in part" if 2 * count > total else "disagrees"
-
-
-def any_verdict(count: int, total: int) -> Verdict:
-    """Agrees if all of some cases hold, disagrees if none does."""
-    return "agrees" if count == total else "differs in part" if count else "disagrees"

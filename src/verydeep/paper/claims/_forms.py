@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
+from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     ClaimExperiment,
@@ -10,8 +11,6 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     by_label,
     claim_training,
 )

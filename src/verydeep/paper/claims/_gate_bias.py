@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     TRAINS_LINE,
@@ -12,8 +13,6 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     claim_training,
     format_loss,
     loss_table,

@@ -9,14 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from verydeep.paper.claims._experiment import (
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Verdict,
-    any_verdict,
-)
+from verydeep.paper._verdict import Verdict, any_verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement
 from verydeep.paper.claims._inside_search import CIFAR, MNIST, SEARCHES, search_networks
 from verydeep.paper.fig1._summary import describe_protocol
 from verydeep.report import plot_claim_lines

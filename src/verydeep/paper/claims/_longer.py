@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+from verydeep.paper._verdict import Verdict
 from verydeep.paper.claims._experiment import (
     ClaimCurve,
     ClaimExperiment,
@@ -11,7 +12,6 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
     claim_training,
     format_loss,
 )

@@ -3,15 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verydeep.paper.claims._experiment import (
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Report,
-    Verdict,
-    any_verdict,
-)
+from verydeep.paper._verdict import Verdict, any_verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement, Report
 
 _SEEDS, _QUICK_SEEDS = (0, 1, 2, 3, 4), (0,)
 _LONGEST, _STRINGS = 8, 5000  # bits of the training strings, and how many there are

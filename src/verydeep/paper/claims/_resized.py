@@ -4,16 +4,8 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from verydeep.paper.claims._experiment import (
-    TRAINS,
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Report,
-    Verdict,
-    any_verdict,
-)
+from verydeep.paper._verdict import Verdict, any_verdict
+from verydeep.paper.claims._experiment import TRAINS, ClaimExperiment, Conclusion, Evidence, PaperStatement, Report
 
 _SEEDS, _QUICK_SEEDS = (0, 1, 2), (0,)
 _IMAGES, _QUICK_IMAGES, _TESTED = 10_000, 500, 2000

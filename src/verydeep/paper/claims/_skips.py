@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
+from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     by_label,
     claim_training,
     format_loss,

@@ -9,14 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist, median
 
-from verydeep.paper.claims._experiment import (
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Verdict,
-    any_verdict,
-)
+from verydeep.paper._verdict import Verdict, any_verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement
 from verydeep.paper.fig1._protocol import DEPTHS, HALVING, Fig1Network
 from verydeep.paper.fig1._results import Fig1Results, Fig1Trial
 from verydeep.report import plot_claim_lines

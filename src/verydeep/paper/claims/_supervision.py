@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
+from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import (
     ClaimExperiment,
     ClaimTraining,
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     by_label,
     claim_training,
 )

@@ -5,14 +5,8 @@ from statistics import mean
 from typing import get_args
 
 from verydeep.paper._recipes import Recipe
-from verydeep.paper.claims._experiment import (
-    ClaimExperiment,
-    Conclusion,
-    Evidence,
-    PaperStatement,
-    Verdict,
-    any_verdict,
-)
+from verydeep.paper._verdict import Verdict, any_verdict
+from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement
 from verydeep.paper.tables._results import TableResult
 from verydeep.paper.tables._rows import TABLE_ROWS, TableRow
 

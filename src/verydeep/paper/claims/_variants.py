@@ -4,16 +4,15 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from verydeep.paper._verdict import Verdict, share_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     TRAINS_LINE,
     ClaimCurve,
     ClaimTraining,
     Conclusion,
-    Verdict,
     best_losses,
     claim_training,
-    share_verdict,
 )
 from verydeep.report import plot_claim_points
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import (
     TRAINS,
     TRAINS_LINE,
@@ -13,8 +14,6 @@ from verydeep.paper.claims._experiment import (
     Conclusion,
     Evidence,
     PaperStatement,
-    Verdict,
-    any_verdict,
     claim_training,
     format_loss,
 )

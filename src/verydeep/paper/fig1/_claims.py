@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from verydeep.paper._verdict import Verdict, any_verdict, share_verdict
 from verydeep.paper.fig1._protocol import DEPTHS
 from verydeep.paper.fig1._summary import LEARNT, Fig1Row, loss_ratio
 
@@ -18,12 +19,12 @@ class PaperClaim:
     Attributes:
         paper: What the paper says.
         measured: What we measured.
-        holds: Whether the two agree; None while networks are missing.
+        verdict: Whether the two agree; None while networks are missing.
     """
 
     paper: str
     measured: str = "not yet run"
-    holds: bool | None = None
+    verdict: Verdict | None = None
 
 
 def fig1_claims(rows: Sequence[Fig1Row]) -> list[PaperClaim]:
@@ -37,14 +38,19 @@ def _shallow(rows: Sequence[Fig1Row | None]) -> PaperClaim:
     paper, losses = "plain networks of 10 and 20 layers reach a loss below 1e-4", _losses(rows)
     if losses is None:
         return PaperClaim(paper)
-    return PaperClaim(paper, _listed(losses), max(losses) < _VERY_GOOD)
+    return PaperClaim(paper, _listed(losses), shallow_verdict(losses))
+
+
+def shallow_verdict(losses: Sequence[float]) -> Verdict:
+    """The verdict on the losses of plain networks of 10 and 20 layers."""
+    return any_verdict(sum(loss < _VERY_GOOD for loss in losses), len(losses))
 
 
 def _degrade(rows: Sequence[Fig1Row | None]) -> PaperClaim:
     paper, losses = "the loss of plain networks grows significantly with depth", _losses(rows)
     if losses is None:
         return PaperClaim(paper)
-    return PaperClaim(paper, _listed(losses), losses == sorted(losses) and losses[-1] > _SIMILAR * losses[0])
+    return PaperClaim(paper, _listed(losses), _holds(losses == sorted(losses) and losses[-1] > _SIMILAR * losses[0]))
 
 
 def _deep(rows: Sequence[Fig1Row | None]) -> PaperClaim:
@@ -52,13 +58,13 @@ def _deep(rows: Sequence[Fig1Row | None]) -> PaperClaim:
     losses = _losses(rows)
     if losses is None:
         return PaperClaim(paper)
-    return PaperClaim(paper, _listed(losses), max(losses[2:]) <= _SIMILAR * max(losses[:2]))
+    return PaperClaim(paper, _listed(losses), _holds(max(losses[2:]) <= _SIMILAR * max(losses[:2])))
 
 
 def _hundredfold(rows: Sequence[Fig1Row]) -> PaperClaim:
     paper = "at 100 layers, the highway's loss is more than 100 times lower than the plain network's"
     times = loss_ratio(rows)
-    return PaperClaim(paper) if times is None else PaperClaim(paper, f"{times:,.0f} times", times > _BETTER)
+    return PaperClaim(paper) if times is None else PaperClaim(paper, f"{times:,.0f} times", _holds(times > _BETTER))
 
 
 def _faster(plain: Sequence[Fig1Row | None], highway: Sequence[Fig1Row | None]) -> PaperClaim:
@@ -71,7 +77,17 @@ def _faster(plain: Sequence[Fig1Row | None], highway: Sequence[Fig1Row | None]) 
         f"{depth} layers: {fast or 'never'}, plain {slow or 'never'}"
         for depth, (fast, slow) in zip(DEPTHS, pairs, strict=True)
     )
-    return PaperClaim(paper, text, all(fast is not None and (slow is None or fast < slow) for fast, slow in pairs))
+    return PaperClaim(paper, text, faster_verdict(pairs))
+
+
+def faster_verdict(pairs: Sequence[tuple[int | None, int | None]]) -> Verdict:
+    """The verdict on epochs until a network has learnt, of highway and plain networks by depth; None is never."""
+    faster = [fast is not None and (slow is None or fast < slow) for fast, slow in pairs]
+    return share_verdict(sum(faster), len(faster))
+
+
+def _holds(agrees: bool) -> Verdict:
+    return "agrees" if agrees else "disagrees"
 
 
 def _losses(rows: Sequence[Fig1Row | None]) -> list[float] | None:
