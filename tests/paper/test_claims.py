@@ -11,14 +11,16 @@ from verydeep.cli import main
 from verydeep.errors import UserError
 from verydeep.paper import EXPERIMENTS, HALVING, Fig1Network, Fig1Results, read_fig1
 from verydeep.paper._verdict import Verdict, any_verdict, share_verdict
-from verydeep.paper.claims._competition import deeper_verdict, deepest_trained, limit_verdict
-from verydeep.paper.claims._conv_bias import guide_verdict
-from verydeep.paper.claims._depth import DepthAnswerOfLesions, needed_verdict
 from verydeep.paper.claims._experiment import TRAINS, ClaimCurve, Conclusion, Evidence, Report, best_losses, by_label
 from verydeep.paper.claims._experiments import selected_experiments
-from verydeep.paper.claims._forms import FORMS, forms_verdict
-from verydeep.paper.claims._gate_bias import gate_bias_verdict
-from verydeep.paper.claims._inside import (
+from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
+from verydeep.paper.claims._results import ClaimResult
+from verydeep.paper.claims.experiments._competition import deeper_verdict, deepest_trained, limit_verdict
+from verydeep.paper.claims.experiments._conv_bias import guide_verdict
+from verydeep.paper.claims.experiments._depth import DepthAnswerOfLesions, needed_verdict
+from verydeep.paper.claims.experiments._forms import FORMS, forms_verdict
+from verydeep.paper.claims.experiments._gate_bias import gate_bias_verdict
+from verydeep.paper.claims.experiments._inside import (
     INSIDE,
     correlation_verdict,
     depth_of_routing_verdict,
@@ -31,23 +33,21 @@ from verydeep.paper.claims._inside import (
     selective_verdict,
     stripes_verdict,
 )
-from verydeep.paper.claims._inside_search import CIFAR, MNIST, SEARCHES, TanhSearch
-from verydeep.paper.claims._longer import longer_verdict
-from verydeep.paper.claims._page import ClaimLine, claims_page, count_verdicts
-from verydeep.paper.claims._parity import PARITY, parity_verdict
-from verydeep.paper.claims._resized import resized_verdict
-from verydeep.paper.claims._results import ClaimResult
-from verydeep.paper.claims._skips import skips_verdict
-from verydeep.paper.claims._speed import speed_verdict, wilson_interval
-from verydeep.paper.claims._supervision import supervision_verdict
-from verydeep.paper.claims._tables import (
+from verydeep.paper.claims.experiments._inside_search import CIFAR, MNIST, SEARCHES, TanhSearch
+from verydeep.paper.claims.experiments._longer import longer_verdict
+from verydeep.paper.claims.experiments._parity import PARITY, parity_verdict
+from verydeep.paper.claims.experiments._resized import resized_verdict
+from verydeep.paper.claims.experiments._skips import skips_verdict
+from verydeep.paper.claims.experiments._speed import speed_verdict, wilson_interval
+from verydeep.paper.claims.experiments._supervision import supervision_verdict
+from verydeep.paper.claims.experiments._tables import (
     at_least_verdict,
     competitive_verdict,
     near_verdict,
     untrainable_verdict,
 )
-from verydeep.paper.claims._variants import variants_verdict
-from verydeep.paper.claims._very_deep import very_deep_verdict
+from verydeep.paper.claims.experiments._variants import variants_verdict
+from verydeep.paper.claims.experiments._very_deep import very_deep_verdict
 from verydeep.paper.fig1._claims import faster_verdict, shallow_verdict
 from verydeep.training import EpochMetrics
 

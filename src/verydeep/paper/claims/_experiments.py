@@ -1,24 +1,24 @@
 """All experiments, in the order of the paper."""
 
 from verydeep.errors import unknown
-from verydeep.paper.claims._activation import ACTIVATION
-from verydeep.paper.claims._competition import COMPETITION
-from verydeep.paper.claims._conv_bias import CONV_BIAS
-from verydeep.paper.claims._depth import DEPTH
 from verydeep.paper.claims._experiment import ClaimExperiment
-from verydeep.paper.claims._forms import FORMS
-from verydeep.paper.claims._gate_bias import GATE_BIAS
-from verydeep.paper.claims._init import INIT
-from verydeep.paper.claims._inside import INSIDE
-from verydeep.paper.claims._longer import LONGER
-from verydeep.paper.claims._optimisation import OPTIMISATION
-from verydeep.paper.claims._parity import PARITY
-from verydeep.paper.claims._resized import RESIZED
-from verydeep.paper.claims._skips import SKIPS
-from verydeep.paper.claims._speed import SPEED
-from verydeep.paper.claims._supervision import SUPERVISION
-from verydeep.paper.claims._tables import TABLES_TEXT
-from verydeep.paper.claims._very_deep import VERY_DEEP
+from verydeep.paper.claims.experiments._activation import ACTIVATION
+from verydeep.paper.claims.experiments._competition import COMPETITION
+from verydeep.paper.claims.experiments._conv_bias import CONV_BIAS
+from verydeep.paper.claims.experiments._depth import DEPTH
+from verydeep.paper.claims.experiments._forms import FORMS
+from verydeep.paper.claims.experiments._gate_bias import GATE_BIAS
+from verydeep.paper.claims.experiments._init import INIT
+from verydeep.paper.claims.experiments._inside import INSIDE
+from verydeep.paper.claims.experiments._longer import LONGER
+from verydeep.paper.claims.experiments._optimisation import OPTIMISATION
+from verydeep.paper.claims.experiments._parity import PARITY
+from verydeep.paper.claims.experiments._resized import RESIZED
+from verydeep.paper.claims.experiments._skips import SKIPS
+from verydeep.paper.claims.experiments._speed import SPEED
+from verydeep.paper.claims.experiments._supervision import SUPERVISION
+from verydeep.paper.claims.experiments._tables import TABLES_TEXT
+from verydeep.paper.claims.experiments._very_deep import VERY_DEEP
 
 EXPERIMENTS = (
     COMPETITION,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Evidence, PaperStatement
-from verydeep.paper.claims._variants import draw_variants, variant_trainings, variants_conclusion
+from verydeep.paper.claims.experiments._variants import draw_variants, variant_trainings, variants_conclusion
 
 _NAME = "init"
 _INITS = ("glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "orthogonal", "sparse", "laplace")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verydeep.paper.claims._experiment import ClaimExperiment, ClaimTraining, Conclusion, Evidence, PaperStatement
-from verydeep.paper.claims._variants import draw_variants, variant_trainings, variants_conclusion
+from verydeep.paper.claims.experiments._variants import draw_variants, variant_trainings, variants_conclusion
 
 _NAME = "activation"
 _ACTIVATIONS = ("tanh", "relu", "sigmoid", "elu", "gelu", "softplus", "identity", "maxout", "lwta")

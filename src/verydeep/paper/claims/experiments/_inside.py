@@ -11,7 +11,7 @@ from typing import Any
 
 from verydeep.paper._verdict import Verdict, any_verdict
 from verydeep.paper.claims._experiment import ClaimExperiment, Conclusion, Evidence, PaperStatement
-from verydeep.paper.claims._inside_search import CIFAR, MNIST, SEARCHES, search_networks
+from verydeep.paper.claims.experiments._inside_search import CIFAR, MNIST, SEARCHES, search_networks
 from verydeep.paper.fig1._summary import describe_protocol
 from verydeep.report import plot_claim_lines
 
