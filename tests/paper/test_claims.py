@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -448,3 +449,13 @@ def test_networks_of_figures_2_to_4_are_searched_examined_and_continued(
     assert main(command) == 0
     assert "claims-inside" in {path.name for path in (tmp_path / "runs").iterdir()}
     capsys.readouterr()
+
+
+def test_without_the_search_the_networks_of_the_figures_are_taken(tmp_path: Path) -> None:
+    nothing = ClaimResult(tmp_path, INSIDE, quick=False)
+    assert [found.verdict for found in nothing.conclusions()] == [None] * len(INSIDE.statements)
+    shutil.copytree(ROOT / "results" / "figures", tmp_path / "figures")
+    found = ClaimResult(tmp_path, INSIDE, quick=False).conclusions()
+    assert [each.verdict is None for each in found].count(True) == 1  # by layer, classes were not compared
+    assert all("one network per set" in each.measured for each in found if each.verdict)
+    assert found[-1].measured.startswith("of the first 40 layers, 40 cost more than 0.1 % when closed")

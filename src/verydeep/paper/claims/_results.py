@@ -74,8 +74,11 @@ class ClaimResult:
         return Evidence(list(self.curves.values()) if self.is_complete else (), self.results, self.measured)
 
     def conclusions(self) -> Sequence[Conclusion]:
-        """A conclusion per statement; without numbers while trainings are missing."""
-        if not self.is_complete:
+        """A conclusion per statement; without numbers while trainings or measurements are missing.
+
+        An experiment with a search decides for itself what follows from other results until it is done.
+        """
+        if not self.is_complete and (self.experiment.search is None or self.total):
             text = f"{len(self.curves)} of {self.total} trainings" if self.curves else ""
             return [Conclusion(text)] * len(self.experiment.statements)
         return self.experiment.conclude(self.evidence)

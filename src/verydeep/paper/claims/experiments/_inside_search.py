@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _NETWORK, _QUICK_NETWORK = Fig1Network("highway", 50), Fig1Network("highway", 10)
 MNIST, CIFAR = "MNIST", "CIFAR-100"
-_FIRST = 40  # layers, of which the paper says that they matter for CIFAR-100
-_TOLERANCE = 0.001  # an increase of the error that counts as noticeable
+FIRST_LAYERS = 40  # layers, of which the paper says that they matter for CIFAR-100
+NOTICEABLE = 0.001  # an increase of the error that counts as noticeable
 _TANH = {"model.activation": "tanh"}  # as in the paper's Figure 2
 _FILE = "inside.json"  # in the folder of an examined run
 
@@ -259,15 +259,15 @@ def examine(model: "Network", data: "Split", report: Report) -> dict[str, Any]:
     gates = gate_statistics(model, data, progress=part(0, 0.05))
     routing = class_routing(model, data, progress=part(0.05, 0.1))
     lesions = lesion_study(model, data, "train", part(0.1, 0.3))
-    usage = depth_usage(greedy_lesions(model, data, "train", progress=part(0.3, 1)), _TOLERANCE)
+    usage = depth_usage(greedy_lesions(model, data, "train", progress=part(0.3, 1)), NOTICEABLE)
     bias = [float(after.mean() - before.mean()) for after, before in zip(gates.bias, gates.initial_bias, strict=True)]
-    rise = lesions.error[:_FIRST] - lesions.baseline.error
+    rise = lesions.error[:FIRST_LAYERS] - lesions.baseline.error
     return asdict(observations(gates, lesions, usage)) | {
         "probe_accuracy": routing.probe_accuracy,
         "probe_chance": routing.probe_chance,
         "significant": routing.significant,
         "first_layers": len(rise),
-        "first_layers_that_matter": int((rise > _TOLERANCE).sum()),
+        "first_layers_that_matter": int((rise > NOTICEABLE).sum()),
         "mean_bias_change": bias,
         "class_difference": class_difference(routing),
         "lesion_error": [float(error) for error in lesions.error],
