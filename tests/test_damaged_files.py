@@ -109,6 +109,7 @@ def device(file: Path) -> None:
         ("run/config.json", entry("data.train", "many"), "report run", "expected a whole number as 'data.train'"),
         ("run/config.json", device, "eval run", "not a regular file"),
         ("run/data.json", entry("classes", 3), "eval run", "data.json"),
+        ("run/data.json", entry("name", None), "report run", "data.json is damaged: it names no dataset"),
         ("run/data.json", entry("task.names", ["a", "b"]), "eval run", "names 2 outputs of a network with 10"),
         ("run/data.json", entry("task.names", []), "eval run", "names 0 outputs of a network with 10"),
         ("run/model.safetensors", pipe, "eval run", "not a regular file"),

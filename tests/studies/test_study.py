@@ -66,6 +66,13 @@ def test_a_group_is_stored_and_read_back(group: Group) -> None:
     assert group_from_json(group.name, group_to_json(group, 5), "here") == (5, group)
 
 
+@pytest.mark.parametrize("change", [{"halving": 3}, {"halving": [1]}, {"epochs": "x"}, {"epochs": [1]}, {"seeds": 3}])
+def test_a_damaged_group_is_named(change: dict[str, object]) -> None:
+    stored = json.loads(group_to_json(Group("group", TrainConfig(DataConfig("digits")), (0,)), 5))
+    with pytest.raises(UserError, match="here: damaged"):
+        group_from_json("group", json.dumps(stored | change), "here")
+
+
 def test_trainings_are_named_after_their_folders() -> None:
     assert Group("", CONFIG, seeds=(2, 5)).training_names == ["seed-2", "seed-5"]
     assert Group("a", CONFIG).training_names == ["a"]

@@ -140,8 +140,8 @@ def group_from_json(name: str, text: str, where: str) -> tuple[int, Group]:
             seeds,
             _read_sampling(values["sampling"], config, where),
             _read_halving(values["halving"], where),
-            values["epochs"],
-            values["after"],
+            None if values["epochs"] is None else int(values["epochs"]),
+            None if values["after"] is None else str(values["after"]),
         )
         return int(values["order"]), group
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -157,10 +157,11 @@ def _read_sampling(values: dict[str, Any] | None, config: TrainConfig, where: st
     return Sampling(space, int(values["trials"]), int(values["seed"]), values["sampler"])
 
 
-def _read_halving(values: dict[str, Any] | str, where: str) -> Halving | Stages | None:
+def _read_halving(values: Any, where: str) -> Halving | Stages | None:  # noqa: ANN401 - what a file has
     if not values:
         return None
-    assert isinstance(values, dict)
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: damaged ('halving' is not a table)")
     kind = Halving if values["kind"] == "halving" else Stages
     return from_dict(kind, {key: value for key, value in values.items() if key != "kind"}, where)  # type: ignore[return-value]
 

@@ -148,8 +148,15 @@ def _size(run: Run) -> dict[str, Any]:
         "model": run.config.model.name if saved["architecture"] else "(your own)",
         "depth": size.get("depth"),
         "parameters": size.get("parameters"),
-        "data": str(read_json(data)["name"]) if data.exists() else Path(run.config.data.source).name,
+        "data": _data_name(data) if data.exists() else Path(run.config.data.source).name,
     }
+
+
+def _data_name(path: Path) -> str:
+    name = read_json(path, types={"name": str}).get("name")
+    if name is None:
+        raise UserError(f"{path} is damaged: it names no dataset; restore it")
+    return str(name)
 
 
 def _progress(run: Run) -> dict[str, Any]:
