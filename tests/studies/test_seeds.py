@@ -184,6 +184,13 @@ def test_a_seed_that_fails_does_not_lose_the_others_and_can_be_tried_again(
     assert [record.attempts for record in seeds.records] == [1, 3, 1]
 
 
+def test_a_seed_whose_worker_has_ended_has_failed(tmp_path: Path) -> None:
+    seeds = Seeds.create(tmp_path / "seeds", QUICK, (0, 1))
+    seeds.finish([TrainingRecord(0, "waiting"), TrainingRecord(1, "training")])
+    assert list(seeds.problems) == [0, 1]
+    assert seeds.problems[1] == "its worker ended before the training did"
+
+
 def test_a_start_that_met_a_full_disk_is_continued(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

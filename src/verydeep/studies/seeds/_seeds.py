@@ -275,10 +275,11 @@ def _unit(result: dict[str, Any]) -> str:
 
 
 def _describe_seed(record: TrainingRecord, value: float | None) -> dict[str, Any]:
-    """A seed's line of summary.json; one that no worker here can train has failed, until it is resumed."""
-    status = "failed" if record.status == "waiting" else record.status
+    """A seed's line of summary.json; one that no worker here could train to the end has failed, until it is resumed."""
+    status = record.status if record.has_ended else "failed"
     line = {"seed": record.number, "status": status, "value": value}
-    return line | ({"problem": record.reason or "no worker trained it"} if status == "failed" else {})
+    missing = "no worker trained it" if record.status == "waiting" else "its worker ended before the training did"
+    return line | ({"problem": record.reason or missing} if status == "failed" else {})
 
 
 def statistics(values: list[float], measure: str = "accuracy") -> dict[str, Any]:

@@ -234,7 +234,8 @@ def _fit(
         if interrupt.requested and ending != "complete":
             raise SeedsInterrupted(seeds)
     records = seeds.records
-    if all(record.status in ("waiting", "failed") for record in records):
-        raise UserError(f"every seed failed: {records[0].reason} (logs are in {seeds.path / 'workers'})")
+    if all(record.status == "failed" or not record.has_ended for record in records):
+        reason = records[0].reason or "its worker ended before the training did"
+        raise UserError(f"every seed failed: {reason} (logs are in {seeds.path / 'workers'})")
     seeds.finish(records)
     return seeds
