@@ -280,7 +280,7 @@ def test_the_page_names_every_statement_and_its_verdict(tmp_path: Path) -> None:
     assert f"| 2 | {FORMS.statements[0].text} | a number | disagrees | forms |" in page
     assert "We think so." in page
     assert "](claims/forms.png)" in page
-    assert "`verydeep reproduce claims --only forms`" in page
+    assert "`verydeep reproduce claims --only NAME`" in page
 
 
 def test_statements_about_figure_1_rest_on_its_results() -> None:

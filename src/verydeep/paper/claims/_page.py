@@ -46,11 +46,6 @@ class ExperimentCost:
     machine: str
     picture: str
 
-    @property
-    def command(self) -> str:
-        """The command that repeats it."""
-        return f"verydeep reproduce claims --only {self.experiment.name}"
-
 
 def claim_lines_of(results: Sequence[ClaimResult]) -> list[ClaimLine]:
     """A line per statement, in the order of the paper's sections."""
@@ -79,7 +74,8 @@ def write_claims_page(results: Path, quick: bool = False) -> Path:
     pictures = {each.experiment.name: picture for each in found if (picture := _draw(each))}
     page = page_path(results, quick, "claims.md")
     write_atomic(page, claims_page(found, pictures, page.parent))
-    rules = render_markdown("claims-rules.md", TEMPLATES, lines=claim_lines_of(found), results=found)
+    costs = [_cost(result, {}, results) for result in found]
+    rules = render_markdown("claims-rules.md", TEMPLATES, lines=claim_lines_of(found), experiments=costs)
     write_atomic(results / "claims" / "rules.md", rules)
     return page
 
