@@ -33,7 +33,7 @@ INIT = ClaimExperiment(
             "distributions of the weights.",
             "A highway network trains if its loss falls below half of that of a blind guess. Agrees if it does with "
             "every distribution at every depth, differs in part if in more than half of the cases.",
-            "The exception are normal weights with a standard deviation of 1, which saturate nearly every unit. Plain "
+            "Only normal weights with a standard deviation of 1 fail; they saturate nearly every unit. Plain "
             "networks of 100 layers train with orthogonal weights only.",
         ),
     ),
