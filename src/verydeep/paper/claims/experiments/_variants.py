@@ -25,7 +25,10 @@ def variant_trainings(experiment: str, variants: Sequence[str], quick: bool) -> 
     """Every network and depth with every variant, at two learning rates; only the shallow ones in a quick run."""
     return [
         claim_training(
-            "one-epoch", quick, {"network": network, "depth": depth, experiment: variant, "learning rate": rate}
+            "one-epoch",
+            quick,
+            {"network": network, "depth": depth, experiment: variant, "learning rate": rate},
+            **({"model__width": 72} if (network, variant) == ("plain-mlp", "lwta") else {}),  # which needs pairs
         )
         for depth in (_DEPTHS[:1] if quick else _DEPTHS)
         for network in NETWORKS
