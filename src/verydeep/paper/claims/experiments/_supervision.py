@@ -84,8 +84,8 @@ SUPERVISION = ClaimExperiment(
             "Deep supervision hurts thin deep networks.",
             "Agrees if companion losses lower the test accuracy of plain and of highway networks by more than two "
             "standard errors over the seeds, differs in part if of one of them.",
-            "The paper cites others for this, who trained thin convolutional networks to the end. Ours are fully connected "
-            "and trained for two epochs, in which companion losses help both kinds.",
+            "The paper cites others for this, who trained thin convolutional networks to the end. Ours are fully "
+            "connected and trained for two epochs, in which companion losses help both kinds.",
         ),
     ),
     _conclude,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from verydeep.paper._verdict import Verdict, share_verdict
 from verydeep.paper.claims._experiment import (
@@ -28,13 +29,18 @@ def variant_trainings(experiment: str, variants: Sequence[str], quick: bool) -> 
             "one-epoch",
             quick,
             {"network": network, "depth": depth, experiment: variant, "learning rate": rate},
-            **({"model__width": 72} if (network, variant) == ("plain-mlp", "lwta") else {}),  # which needs pairs
+            **_width(network, variant),
         )
         for depth in (_DEPTHS[:1] if quick else _DEPTHS)
         for network in NETWORKS
         for variant in variants
         for rate in (RATES[-1:] if quick else RATES)
     ]
+
+
+def _width(network: str, variant: str) -> dict[str, Any]:
+    """LWTA needs pairs of units, and plain networks have 71."""
+    return {"model__width": 72} if (network, variant) == ("plain-mlp", "lwta") else {}
 
 
 def variants_verdict(losses: Sequence[float]) -> Verdict:
