@@ -88,6 +88,14 @@ def test_multiplications_agree_with_the_published_number(name: str) -> None:
     assert count == pytest.approx(MULTIPLICATIONS[name], rel=0.01)
 
 
+@pytest.mark.parametrize("depth", [5, 7, 9])
+def test_maxout_networks_of_other_depths_have_the_budget_of_fitnet_a(depth: int) -> None:
+    card, published = (next(each for each in MODELS if each.name == n) for n in (f"fitnet-a-{depth}", "fitnet-a"))
+    assert card.layers == depth
+    assert card.parameters == pytest.approx(published.parameters, rel=0.03)
+    assert card.multiply_adds == pytest.approx(published.multiply_adds, rel=0.03)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_network_turns_a_batch_into_logits_and_gradients(name: str) -> None:
     small: dict[str, Any] = {"blocks": 2} if name.endswith("110") else {"depth": 4} if name.endswith("mlp") else {}
@@ -260,7 +268,17 @@ def test_wrong_inputs_are_shown_beside_right_ones() -> None:
 
 def test_everything_inferred_says_so_in_its_card() -> None:
     inferred = {card.name for card in MODELS if card.inferred}
-    assert inferred - NOT_IN_TABLE_2 == {"fitnet-a", "fitnet-b", "highway-a", "highway-b", "highway-c", "maxout"}
+    assert inferred - NOT_IN_TABLE_2 == {
+        "fitnet-a",
+        "fitnet-a-9",
+        "fitnet-a-7",
+        "fitnet-a-5",
+        "fitnet-b",
+        "highway-a",
+        "highway-b",
+        "highway-c",
+        "maxout",
+    }
 
 
 def test_cards_are_plain_data() -> None:

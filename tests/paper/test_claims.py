@@ -47,6 +47,7 @@ from verydeep.paper.claims.experiments._tables import (
     near_verdict,
     untrainable_verdict,
 )
+from verydeep.paper.claims.experiments._thin_maxout import thin_maxout_verdict
 from verydeep.paper.claims.experiments._variants import variants_verdict
 from verydeep.paper.claims.experiments._very_deep import very_deep_verdict
 from verydeep.paper.fig1._claims import faster_verdict, shallow_verdict
@@ -110,6 +111,9 @@ LESIONS = DepthAnswerOfLesions("a problem", 3, 2, 4)
         (guide_verdict({30: {-3.0: math.inf, 0.0: 0.2}}), DISAGREES),
         (needed_verdict([LESIONS]), AGREES), (needed_verdict([LESIONS, LESIONS, replace(LESIONS, used=40)]), IN_PART),
         (needed_verdict([replace(LESIONS, used=1)]), DISAGREES),
+        (thin_maxout_verdict({5: 0.7, 7: 0.1, 11: 0.55}, 0.7), AGREES),
+        (thin_maxout_verdict({5: 0.7, 7: 0.65, 11: 0.1}, 0.7), IN_PART),
+        (thin_maxout_verdict({5: 0.7, 7: 0.65}, 0.7), DISAGREES), (thin_maxout_verdict({5: 0.1, 7: 0.1}, 0.7), DISAGREES),
         (untrainable_verdict(0.1, 0.89), AGREES), (untrainable_verdict(0.8, 0.89), IN_PART),
         (untrainable_verdict(0.9, 0.89), DISAGREES),
         (correlation_verdict(0.5), AGREES),

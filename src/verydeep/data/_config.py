@@ -37,6 +37,9 @@ class DataConfig:
             out of both, so that what was trained and selected can be measured on it: `Dataset.held_out`.
         fold: The number of the part that is held out, from 0 to `folds - 1`. Several seeds choose it themselves: each
             holds out the part `seed % folds`.
+        train_samples: Train on this many random training samples, or on this fraction of them; by default, on all. They
+            are drawn from those that are left when test, validation and fold are held out, and each class contributes
+            its share.
         test_path: A file or folder with the test split.
         valid_path: A file or folder with the validation split.
         seed: Seed of the random splits.
@@ -73,6 +76,7 @@ class DataConfig:
     validation: int | float | Literal["paper", "auto"] | None = None
     folds: int | None = None
     fold: int = 0
+    train_samples: int | float | None = None
     test_path: str | None = None
     valid_path: str | None = None
     seed: int = 0
@@ -95,7 +99,7 @@ class DataConfig:
             object.__setattr__(self, "target", (self.target,))
         if not self.source:
             raise UserError("data.source is empty; give the name of a known dataset or a path")
-        for name in ("test", "validation"):
+        for name in ("test", "validation", "train_samples"):
             _check_amount(name, getattr(self, name))
         for path, amount in (("test_path", "test"), ("valid_path", "validation")):
             if getattr(self, path) is not None and getattr(self, amount) is not None:

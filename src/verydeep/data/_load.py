@@ -237,6 +237,7 @@ def _read_as_trained(trained: DataConfig, inputs: Inputs, source: str) -> DataCo
         validation=None,
         folds=None,
         fold=0,
+        train_samples=None,
         test_path=None,
         valid_path=None,
         channels=1 if first == 1 else 3 if first == 3 else None,

@@ -37,6 +37,7 @@ _FITNET = (
     "two pieces in the fully connected layer, which give the published number of parameters (the authors' file has "
     "five); dropout as in the highway networks (theirs has none)"
 )
+_FITNET_BUDGET = "the widths; Romero et al. published the number of layers, parameters (250K) and multiplications (30M)"
 _TEACHER = (
     "two pieces in the fully connected layer, which give the published ~9M parameters (the file of the maxout authors "
     "has five: maxout-cifar)"
@@ -69,6 +70,7 @@ CARDS = (
     Card("dsn-mnist", "mnist", "paper, Table 1", "99.61", _DSN_MNIST),
     Card("maxout", "cifar10", "paper, Table 2", "90.18", _TEACHER),
     Card("fitnet-a", "cifar10", "paper, Table 2", "89.01", _FITNET),
+    *(Card(f"fitnet-a-{n}", "cifar10", "paper, Section 3.3", inferred=_FITNET_BUDGET) for n in (9, 7, 5)),
     Card("fitnet-b", "cifar10", "paper, Table 2", "91.61", _FITNET),
     Card("highway-a", "cifar10", "paper, Table 2", "89.18", _HEAD_A),
     Card("highway-b", "cifar10", "paper, Table 2", "92.46 (92.28 ± 0.16)", "the head: fc 500 after global max pooling"),

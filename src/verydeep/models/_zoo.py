@@ -72,6 +72,9 @@ NETWORKS: dict[str, Config | StagedConvConfig] = {
     "highway-mnist-16": _highway_mnist(16),
     "highway-mnist-32": _highway_mnist(32),
     "fitnet-a": _fitnet((16, 16, 16), (32, 32, 32), (48, 48, 64)),
+    "fitnet-a-9": _fitnet((24, 24), (32, 32), (56, 56, 56)),
+    "fitnet-a-7": _fitnet((48,), (48, 48), (56, 56)),
+    "fitnet-a-5": _fitnet((64,), (72,), (72,)),
     "fitnet-b": _fitnet((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6),
     "highway-a": ConvConfig(
         (*_stages((16, (3, 3)), (32, (3, 3)), (64, (3, 3))), Pool(), Dense(250), Dropout(0.2)),

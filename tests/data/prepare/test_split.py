@@ -108,3 +108,29 @@ def test_splits_that_came_with_the_data_are_not_made_again() -> None:
 def test_the_papers_validation_is_for_the_papers_datasets() -> None:
     with pytest.raises(UserError, match=r"'paper' is for mnist"):
         add_splits(splits(), DataConfig("a.npz", validation="paper"))
+
+
+def test_training_on_some_samples_leaves_the_other_splits_as_they_are() -> None:
+    every, some = (add_splits(splits(), DataConfig("a.npz", validation=0.25, train_samples=n)) for n in (None, 30))
+    assert torch.equal(every["test"].y, some["test"].y)
+    assert torch.equal(every["valid"].y, some["valid"].y)
+    assert len(some["train"].y) == 30
+    assert sorted(some["train"].y.bincount().tolist()) == [7, 7, 8, 8]  # every class gives its share
+    rows = {int(row) for row in some["train"].x[:, 0]}  # type: ignore[index, union-attr]
+    assert rows < {int(row) for row in every["train"].x[:, 0]}  # type: ignore[index, union-attr]
+    assert len(add_splits(splits(), DataConfig("a.npz", train_samples=0.5))["train"].y) == 80
+    assert len(add_splits(splits(), DataConfig("a.npz", train_samples=160))["train"].y) == 160
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (161, "data.train_samples = 161 would train on 161 of 160 training samples"),
+        (3, "data.train_samples = 3: 3 training samples are fewer than the 4 classes"),
+        (0.001, "data.train_samples = 0.001 would train on 0 of 160 training samples"),
+    ],
+)
+def test_training_on_too_many_or_too_few_samples_is_refused(wanted: int | float, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        add_splits(splits(), DataConfig("a.npz", train_samples=wanted))
+    assert message in str(error.value)

@@ -15,9 +15,9 @@ from verydeep.data.own._target import split_off_target
 from verydeep.errors import UserError, unknown
 
 _SUFFIXES = (*TABLE_SUFFIXES, ".npz")
-_SPLIT_OPTIONS = {"test", "validation", "folds", "fold", "test_path", "valid_path"}
+_SPLIT_OPTIONS = {"test", "validation", "folds", "fold", "train_samples", "test_path", "valid_path"}
 _OPTIONS = {  # the options that have an effect on each kind of data
-    "known": {"validation", "folds", "fold"},
+    "known": {"validation", "folds", "fold", "train_samples"},
     "table": {"target", "task", "categorical", "numeric", "ignore", "date_order", *FORMAT_OPTIONS, *_SPLIT_OPTIONS},
     "array": {"task", *_SPLIT_OPTIONS},
     "images": {"image_size", "channels", "verify", *_SPLIT_OPTIONS},

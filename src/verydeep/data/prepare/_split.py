@@ -14,7 +14,7 @@ PAPER_VALIDATION = {"mnist": 10_000, "fashion-mnist": 10_000, "cifar10": 10_000,
 """Training samples held out while settings are chosen (MNIST 50k/10k, CIFAR 40k/10k); then all are trained on."""
 
 _SHARE, _FEWEST = 0.15, 20  # what "auto" holds out, and from how many training samples on
-_STREAMS = {"test": 0, "validation": 1, "folds": 2}  # different random numbers for each
+_STREAMS = {"test": 0, "validation": 1, "folds": 2, "train_samples": 3}  # different random numbers for each
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,13 @@ class UnpreparedSplit:
 
 
 def add_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[str, UnpreparedSplit]:
-    """Add the test and validation split that did not come with the data, by holding out training samples.
+    """Add the splits that did not come with the data, and leave out training samples that are not wanted."""
+    splits = _hold_out_splits(splits, config)
+    return splits if config.train_samples is None else _with_fewer(splits, config.train_samples, config.seed)
+
+
+def _hold_out_splits(splits: dict[str, UnpreparedSplit], config: DataConfig) -> dict[str, UnpreparedSplit]:
+    """Hold out the test and validation split that did not come with the data.
 
     The test split is held out first, so that it does not depend on how much is held out for validation, then the fold.
     """
@@ -54,6 +60,24 @@ def _with_held_out(
 ) -> dict[str, UnpreparedSplit]:
     rows = hold_out(_classes(splits["train"].y), wanted, seed, what)
     return _divided(splits, "valid" if what == "validation" else what, rows)
+
+
+def _with_fewer(splits: dict[str, UnpreparedSplit], wanted: int | float, seed: int) -> dict[str, UnpreparedSplit]:
+    """The splits with some of the training samples."""
+    train, available = splits["train"], len(splits["train"].y)
+    count = round(wanted * available) if isinstance(wanted, float) else wanted
+    if count == available:
+        return splits
+    if not 0 < count < available:
+        raise UserError(f"data.train_samples = {wanted} would train on {count} of {available} training samples")
+    classes = _classes(train.y)
+    if count < (present := len(classes.unique())):
+        raise UserError(
+            f"data.train_samples = {wanted}: {count} training samples are fewer than the {present} classes; "
+            "each needs at least one"
+        )
+    rows, _ = hold_out(classes, available - count, seed, "train_samples")
+    return splits | {"train": UnpreparedSplit(train.x[rows], train.y[rows])}
 
 
 def _divided(splits: dict[str, UnpreparedSplit], name: str, rows: tuple[Tensor, Tensor]) -> dict[str, UnpreparedSplit]:
@@ -86,7 +110,7 @@ def hold_out(y: Tensor, wanted: int | float, seed: int, what: str) -> tuple[Tens
         y: Class numbers, `(n,)`.
         wanted: The number of samples to hold out, or their fraction (a float).
         seed: The same seed gives the same split.
-        what: `test` or `validation`: the option named in errors, and the stream of random numbers.
+        what: `test`, `validation` or `train_samples`: the option named in errors, and the stream of random numbers.
     """
     count = _count(wanted, len(y), what)
     random, classes = _random(seed, what), y.numpy()

@@ -218,7 +218,7 @@ def claim_training(
     settings: dict[str, object] = {_SETTINGS[name]: value for name, value in labels.items() if name in _SETTINGS}
     settings |= {name.replace("__", "."): value for name, value in changes.items()}
     if quick:
-        settings |= {"data.source": "digits", "epochs": _QUICK_EPOCHS}
+        settings |= {"data.source": "digits", "data.train_samples": None, "epochs": _QUICK_EPOCHS}
     config = _read(file)
     return ClaimTraining(labels, complete_config(with_settings(config, settings)), tuple(seeds))
 

@@ -18,6 +18,7 @@ from verydeep.paper.claims.experiments._skips import SKIPS
 from verydeep.paper.claims.experiments._speed import SPEED
 from verydeep.paper.claims.experiments._supervision import SUPERVISION
 from verydeep.paper.claims.experiments._tables import TABLES_TEXT
+from verydeep.paper.claims.experiments._thin_maxout import THIN_MAXOUT
 from verydeep.paper.claims.experiments._very_deep import VERY_DEEP
 
 EXPERIMENTS = (
@@ -33,6 +34,7 @@ EXPERIMENTS = (
     OPTIMISATION,
     LONGER,
     SPEED,
+    THIN_MAXOUT,
     TABLES_TEXT,
     INSIDE,
     SUPERVISION,

@@ -154,8 +154,7 @@ TABLES_TEXT = ClaimExperiment(
         ),
         PaperStatement(
             "3.3",
-            "With 250K parameters and 30M multiplications, maxout networks can be trained by backpropagation alone "
-            "only up to 5 layers.",
+            "A thin maxout network of 11 layers, FitNet A, can be trained with hints only.",
             "For the network of 11 layers: agrees if backpropagation alone reaches less than half of the accuracy "
             "published with hints, differs in part if less than it, disagrees otherwise.",
             "Our recipe has Muon, a one-cycle schedule and He's initialisation, none of which the FitNets of 2014 had. "
