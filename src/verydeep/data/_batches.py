@@ -66,16 +66,23 @@ class Batches:
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Iterate over this process's part (x, y) of each batch of an epoch, from batch `start` on."""
-        random = _generator(self.seed, number)
-        count, device = len(self.split), self.split.x.device
-        order = (torch.randperm(count, generator=random) if self.shuffle else torch.arange(count)).to(device)
-        moves = self.augment.draw(count, random).to(device) if self.augment else None
+        random, device = _generator(self.seed, number), self.split.x.device
+        order = self._draw_order(random).to(device)
+        moves = self.augment.draw(len(self.split), random).to(device) if self.augment else None
         for batch in range(start, len(self)):
             part = self._part(batch)
             x, y = self._samples(order[part])
             if moves is not None:
                 x = self.augment(x, moves[part])
             yield x, y
+
+    def order(self, number: int) -> Tensor:
+        """The numbers of the samples in the order of an epoch, int64."""
+        return self._draw_order(_generator(self.seed, number))
+
+    def _draw_order(self, random: torch.Generator) -> Tensor:
+        count = len(self.split)
+        return torch.randperm(count, generator=random) if self.shuffle else torch.arange(count)
 
     def _part(self, batch: int) -> slice:
         """The positions of this process's part of a batch in the epoch's order; parts differ by at most one sample."""

@@ -20,6 +20,7 @@ from verydeep.kernels.dense._stack_op import (
     stack_states,
     trace_stack,
 )
+from verydeep.kernels.dense._training_steps import TrainingSteps, UpdateRule
 from verydeep.kernels.dropout._dropout_op import dropout
 from verydeep.kernels.gate._gate_op import highway_gate
 from verydeep.kernels.pool._max_pool_op import PlannedPool, Windows, max_pool
@@ -41,6 +42,7 @@ from verydeep.kernels.runtime._eligibility import (
     has_bfloat16,
     has_hooks,
     has_own_hooks,
+    multiplies_bfloat16,
     prefers_channels_last,
 )
 from verydeep.kernels.runtime._threads import restore_waits
@@ -53,6 +55,8 @@ __all__ = [
     "PlannedConv",
     "PlannedLayer",
     "PlannedPool",
+    "TrainingSteps",
+    "UpdateRule",
     "Windows",
     "backward_mlp",
     "can_plan_conv",
@@ -75,6 +79,7 @@ __all__ = [
     "has_own_hooks",
     "highway_gate",
     "max_pool",
+    "multiplies_bfloat16",
     "open_layers",
     "prefers_channels_last",
     "restore_waits",

@@ -9,6 +9,7 @@ from verydeep.kernels.ir._vector import Vec, where
 
 _Activation = Callable[[Vec], Vec]
 
+_HALLEY_STEPS = 7
 _SHUT = -60.0  # a gate with a smaller z is 0; its exact value is below 1e-26
 
 
@@ -80,6 +81,12 @@ def _expm1(x: Vec, factor: float) -> Vec:
     side. A factor that is a power of two costs no time and no accuracy: it is part of the constants, and r is
     r / factor.
     """
+    scale, product = _power_and_product(x, factor)
+    return product + (scale - 1.0)
+
+
+def _power_and_product(x: Vec, factor: float) -> tuple[Vec, Vec]:
+    """2**n and 2**n (exp(r) - 1) of `_expm1`."""
     shifted = x * (1.4426950408889634 * factor) + 12582912.0
     n = shifted - 12582912.0
     r = x - n * (0.693359375 / factor) - n * (-2.12194440e-4 / factor)
@@ -88,7 +95,25 @@ def _expm1(x: Vec, factor: float) -> Vec:
     middle = r * (0.04166634652876332 * factor**4) + 0.16666501973177983 * factor**3
     high = r * (0.001394163535049371 * factor**6) + 0.008369510760539073 * factor**5
     scale = shifted.power_of_two()
-    return (low + square * (middle + square * high)) * (r * scale) + (scale - 1.0)
+    return scale, (low + square * (middle + square * high)) * (r * scale)
+
+
+def exp(x: Vec) -> Vec:
+    """The exponential of numbers up to 0, exact to rounding, and at least 1e-38."""
+    scale, product = _power_and_product(x.clamp(-87.0, 0.0), 1.0)
+    return product + scale
+
+
+def log1p(x: Vec) -> Vec:
+    """The logarithm of 1 + x, for x from 0 to 20,000, exact to rounding also for small x.
+
+    Halley's method for exp(y) - 1 = x converges cubically, after steps of about 2 while it is far away.
+    """
+    y = 2.0 * x / (x + 2.0)
+    for _ in range(_HALLEY_STEPS):
+        e = _expm1(y, 1.0)
+        y = y + 2.0 * (x - e) / (x + e + 2.0)
+    return y
 
 
 def plain(activation: _Activation) -> Callable[..., tuple[Vec, ...]]:

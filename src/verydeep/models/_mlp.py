@@ -4,7 +4,7 @@ Shallow ones end early: depth 1 has no stack, and depth 0 is the classifier alon
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -241,6 +241,34 @@ class MLP(Network):
         loss = loss_of(outputs)
         loss.backward(loss.new_tensor(scale))
         return loss.detach(), outputs.detach()
+
+    def can_train_in_kernels(self, x: Tensor) -> bool:
+        """Whether `training_steps` can train this network on samples like x."""
+        contiguous = self.input is not None and self.stack is not None
+        return (
+            contiguous
+            and self._can_backpropagate_fused(x)
+            and all(each.is_contiguous() for each in self._kernel_parameters())
+        )
+
+    def training_steps(
+        self, rules: Mapping[nn.Parameter, kernels.UpdateRule], x: Tensor, targets: Tensor, loss: str, batch: int
+    ) -> kernels.TrainingSteps:
+        """Training steps that run in kernels as a whole.
+
+        Args:
+            rules: How each parameter is updated.
+            x: All samples, `(n, input)`.
+            targets: Their targets; see `TrainingSteps`.
+            loss: The name of the loss; see `TrainingSteps`.
+            batch: Samples per batch.
+        """
+        layers, formula = self._fused_layers()
+        parameters = self._kernel_parameters()
+        wanted = [rules[parameter] for parameter in parameters]  # type: ignore[index]
+        own = [parameter.detach() for parameter in parameters]
+        threads, low = torch.get_num_threads(), kernels.multiplies_bfloat16()
+        return kernels.TrainingSteps(layers, formula, own, wanted, x, targets, loss, batch, threads, low)
 
     def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
         """Whether kernels can run the whole network; they keep all activations, and need an open layer."""

@@ -141,6 +141,16 @@ class Objective:
         """
         return torch.stack([as_float64(loss.detach()), as_float64(self.count_correct(outputs, y))])
 
+    def step_sums(self, losses: Tensor, scores: Tensor, y: Tensor) -> Tensor:
+        """The `sums` of several batches whose losses and scores are known.
+
+        Args:
+            losses: The loss of each batch, float64, `(batch,)`.
+            scores: Its number of correct predictions, float64, `(batch,)`.
+            y: The targets of its samples, `(batch, sample, target)`.
+        """
+        return torch.stack([losses, scores], 1)
+
     def totals(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The sums of a batch, with the loss that is reported."""
         return self.sums(self.loss(outputs, y), outputs, y)

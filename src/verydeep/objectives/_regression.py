@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -84,6 +85,12 @@ class Regression(Objective):
         score = len(y) - squared.sum() / self.targets  # R2 of a sample, if the mean and variance were those of training
         parts = squared.sum(0), targets.sum(0), targets.square().sum(0)
         return torch.cat([torch.stack([as_float64(loss.detach()), score]), *parts])
+
+    def step_sums(self, losses: Tensor, scores: Tensor, y: Tensor) -> Tensor:
+        """The same for one target and the squared error, which is the loss."""
+        targets = y[..., 0].double().numpy()
+        sums, squares = (torch.from_numpy(np.add.reduce(each, 1)) for each in (targets, targets * targets))
+        return torch.stack([losses, y.shape[1] - losses, losses, sums, squares], 1)
 
     def score(self, values: Tensor, samples: int) -> float:
         squared, sums, squares = values[2:].view(3, self.targets)

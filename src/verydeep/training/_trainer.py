@@ -24,6 +24,7 @@ from verydeep.training.run._run import Run
 from verydeep.training.run._state import RunState, Status
 from verydeep.training.step._average import WeightAverage, averaged_weights
 from verydeep.training.step._forward import make_forward
+from verydeep.training.step._kernel_steps import KernelSteps, make_kernel_steps
 from verydeep.training.step._loss import make_loss
 from verydeep.training.step._optimiser import clip_gradients, make_optimiser, set_learning_rate
 from verydeep.training.step._process_group import FlatGradients, ProcessGroup
@@ -75,12 +76,17 @@ class Trainer:
         selection = select_by(config, self.metrics)
         self.state = RunState(run, model, self.optimiser, self.loss, self.average, group, selection)
         self.gradients = FlatGradients(model, group)
+        self.kernel_steps: KernelSteps | None = None
+        if self.state.position == Position() or self.state.position.in_kernels:
+            parts = self.batches, self.loss, self.optimiser, group
+            self.kernel_steps = make_kernel_steps(config, model, dataset, *parts)
 
     def fit(self, interrupt: Interrupt) -> Status:
         """Train from the last checkpoint to the end, or until someone interrupts."""
         state = self.state
         self.progress.start(self.run, state.position, len(self.batches))
         if state.position == Position():
+            state.position.in_kernels = self.kernel_steps is not None
             state.save_start()  # the initial weights of a user-supplied module could not be made again
         while (status := state.status()) is None:
             stop = self.train_epoch(interrupt)
@@ -113,6 +119,8 @@ class Trainer:
         if (position.epoch, position.batch) == (stage.first, 0):
             self._reset_optimiser()
         self.model.train()
+        if self.kernel_steps is not None and self.kernel_steps.can_run():
+            return self._train_in_kernels(self.kernel_steps, stage, interrupt)
         for x, y in self.batches.epoch(position.epoch, position.batch):
             fraction = stage.fraction(position.epoch, position.batch, len(self.batches))
             set_learning_rate(self.optimiser, learning_rate_factor(config, stage, position.epoch, fraction))
@@ -141,6 +149,34 @@ class Trainer:
             if sync and not last:
                 state.save_if_due()
             self.progress.step(position, sums[:2], len(y), self.optimiser.param_groups[0]["lr"])
+        return stop
+
+    def _train_in_kernels(self, steps: KernelSteps, stage: Stage, interrupt: Interrupt) -> bool:
+        """Train the rest of the current epoch, up to fifty batches at a time; what is done in between is the same."""
+        config, state, position, batches = self.run.config, self.state, self.state.position, len(self.batches)
+        stop = False
+        while position.batch < batches:
+            first = position.batch
+            end = min(first - first % _SYNC_EVERY + _SYNC_EVERY, first + steps.most, batches)
+            fractions = [stage.fraction(position.epoch, batch, batches) for batch in range(first, end)]
+            factors = [learning_rate_factor(config, stage, position.epoch, each) for each in fractions]
+            seed_step(config.seed, position.epoch, end - 1, self.group)
+            sums = steps.run(position.epoch, first, factors)
+            for factor, each in zip(factors, sums, strict=True):
+                set_learning_rate(self.optimiser, factor)
+                state.totals += each
+                position.batch += 1
+                samples = self.batches.size(position.batch - 1)
+                self.progress.step(position, each[:2], samples, self.optimiser.param_groups[0]["lr"])
+            stop, last = interrupt.requested, end == batches
+            sync = last or end % _SYNC_EVERY == 0
+            if sync and self._has_diverged(sums[-1, 0], self.batches.size(end - 1)):
+                position.diverged = True
+                break
+            if stop and not last:
+                break
+            if sync and not last:
+                state.save_if_due()
         return stop
 
     def measure(self) -> EpochMetrics:

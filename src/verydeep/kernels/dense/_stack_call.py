@@ -19,11 +19,22 @@ _NUMBER = 4  # bytes
 _REGISTER = 16  # numbers, of the largest kind
 
 
-class _Gradients(NamedTuple):
+class Gradients(NamedTuple):
     """One thread's gradients of the stack's weight and bias, and of those of the layers around it."""
 
     block: Tensor  # all of them in one piece of memory
     parts: list[Tensor]
+    first_bias: int  # the number in the block from which on it holds those of biases
+
+    @property
+    def biases(self) -> int:
+        """The address of the gradients of biases."""
+        return self.block.data_ptr() + self.first_bias * _NUMBER
+
+    @property
+    def bias_registers(self) -> int:
+        """How many registers the gradients of biases fill."""
+        return (self.block.numel() - self.first_bias) // _lanes()
 
 
 class _StackKernels(NamedTuple):
@@ -101,7 +112,7 @@ class StackCall:
         """
         dy, plan = dy.contiguous(), self.plan(dy.shape[0], threads)
         below = dy.new_empty(dy.shape) if x is None else x.contiguous()  # dx, or the input of the input layer
-        found = [self._gradients() for _ in plan.threads]
+        found = [self.gradients() for _ in plan.threads]
         scratches = self._scratches(self._d_scratch_size(plan), plan)
         run_together(
             [
@@ -139,7 +150,7 @@ class StackCall:
             result[-1, rows] = flat[size:, : chunk.samples].T
         return result
 
-    def _gradients(self) -> _Gradients:
+    def gradients(self) -> Gradients:
         """Memory for the gradients of one thread; those of weights are written, those of biases accumulated."""
         like = (
             self.weight,
@@ -152,7 +163,7 @@ class StackCall:
         parts = [block.as_strided(one.shape, one.stride(), offset) for one, offset in zip(like, offsets, strict=True)]
         if self.open < len(self.weight):
             parts[0].zero_()  # closed layers have no gradient
-        return _Gradients(block, parts)
+        return Gradients(block, parts, biases)
 
     def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, scratch: int, stride: int) -> list[Call]:
         """Keep the activations of every layer."""
@@ -207,18 +218,49 @@ class StackCall:
                         self._through(again, layer, count, stride, chunk, free),
                     ]
                     x = again
-                arguments = (
-                    *(self.weight.data_ptr(), parts[0].data_ptr(), parts[1].data_ptr()),
-                    *(self.layers.data_ptr() + layer * 8, count, x, stride * chunk.padded_samples * _NUMBER, scratch),
-                    *(self.width, chunk.vectors, chunk.samples, int(number > 0)),
-                )
-                calls.append((self.kernels.backward, arguments))
+                calls.append(self._back_through(x, layer, count, stride, chunk, scratch, parts, number > 0))
             if self.outer is None:
                 calls.append(self._copy_out(scratch, below, chunk))
             else:
                 x = kept.data_ptr() + chunk.start * _NUMBER
                 calls.append(self.outer.d_embed(below, x, scratch, chunk, (parts[2], parts[3]), number > 0))
         return calls
+
+    def step_calls(
+        self, chunk: Chunk, x: Tensor, kept: int, scratch: int, stride: int, gradients: Gradients, add: bool
+    ) -> tuple[list[Call], list[Call]]:
+        """The calls of a training step before the classifier and after it, which leaves d in the scratch memory.
+
+        `kept` is memory for the activations of this chunk alone.
+        """
+        assert self.outer is not None
+        parts = gradients.parts
+        forward = [
+            self.outer.embed(x, kept, chunk, scratch),
+            self._through(kept, 0, self.open, stride, chunk, scratch),
+        ]
+        backward = [
+            self._back_through(kept, 0, self.open, stride, chunk, scratch, parts, add),
+            self.outer.d_embed(x, kept, scratch, chunk, (parts[2], parts[3]), add),
+        ]
+        return forward, backward
+
+    def step_scratch_size(self, plan: Plan, loss: int) -> int:
+        """The scratch size of one thread's training step, with that of the loss, in numbers."""
+        assert self.outer is not None
+        forward = max(self.outer.scratch_size(plan.longest), self._forward_scratch_size(plan.longest))
+        return max(forward, self._d_scratch_size(plan), self.width * plan.longest + loss)
+
+    def _back_through(
+        self, x: int, layer: int, count: int, stride: int, chunk: Chunk, scratch: int, parts: list[Tensor], add: bool
+    ) -> Call:
+        """Back through `count` layers from `layer` on."""
+        arguments = (
+            *(self.weight.data_ptr(), parts[0].data_ptr(), parts[1].data_ptr()),
+            *(self.layers.data_ptr() + layer * 8, count, x, stride * chunk.padded_samples * _NUMBER, scratch),
+            *(self.width, chunk.vectors, chunk.samples, int(add)),
+        )
+        return self.kernels.backward, arguments
 
     def _scratches(self, size: int, plan: Plan) -> list[int]:
         """The addresses of scratch memory of this size for every thread."""

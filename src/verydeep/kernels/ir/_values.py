@@ -92,7 +92,7 @@ class IntPtr:
     def __getitem__(self, n: Int | int) -> Int:
         return Int(emitter().load_integer(_advance(self.handle, n, INTEGER)))
 
-    def fetch_add(self, increment: int) -> Int:
+    def fetch_add(self, increment: Int | int) -> Int:
         """The first integer, which is incremented in the same atomic step."""
         return Int(emitter().fetch_add(self.handle, int_handle(increment)))
 

@@ -3,11 +3,13 @@
 import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from verydeep.cpu import usable_cores
 from verydeep.kernels.runtime._table import Table
@@ -22,6 +24,7 @@ class PoolKernels(NamedTuple):
     """The compiled kernels of `_serve` and `_pool_loops`."""
 
     serve: "Function"
+    repeat: "Function"
     lead: "Function"
     follow: "Function"
 
@@ -31,9 +34,25 @@ def pool_kernels() -> PoolKernels:
     """Compile the kernels that run jobs, or load them."""
     from verydeep.kernels.runtime._compile import compile_kernels
     from verydeep.kernels.runtime._pool_loops import follow, lead
-    from verydeep.kernels.runtime._serve import serve
+    from verydeep.kernels.runtime._serve import repeat, serve
 
-    return PoolKernels(*compile_kernels("serve", [serve, lead, follow]))
+    return PoolKernels(*compile_kernels("serve", [serve, repeat, lead, follow]))
+
+
+Starter = Callable[[Table], tuple[int, int, int, int, int]]
+"""From a table to the address of a function that runs it, and its arguments."""
+
+
+def serve_starter(table: Table) -> tuple[int, int, int, int, int]:
+    """The calling thread runs the table alone."""
+    return pool_kernels().serve.address, table.ctypes.data, 0, 0, 0
+
+
+def run_repeatedly(tables: Sequence[Table], starter: Starter, times: int) -> None:
+    """Run tables one after the other, all of them this many times; a table with a single job needs no other thread."""
+    addresses = np.array([table.ctypes.data for table in tables])
+    starters = np.array([(starter if table[1] > 1 else serve_starter)(table) for table in tables])
+    pool_kernels().repeat(addresses.ctypes.data, starters.ctypes.data, len(tables), times)
 
 
 class ThreadPool:
@@ -49,17 +68,23 @@ class ThreadPool:
         self._shared: _Shared | None = None
         self._lock = Lock()
 
-    def run(self, table: Table) -> None:
-        """Run all jobs of a table. While another thread uses the pool, the calling thread runs them alone."""
-        jobs = int(table[1])
+    def run(self, tables: Sequence[Table], times: int = 1) -> None:
+        """Run tables one after the other, all of them this many times.
+
+        While another thread uses the pool, the calling thread runs them alone.
+        """
         if not self._lock.acquire(blocking=False):
-            pool_kernels().serve(table.ctypes.data)
+            run_repeatedly(tables, serve_starter, times)
             return
         try:
             if self._shared is None:
                 self._shared = _Shared()
-            self._start_helpers(jobs - 1)
-            pool_kernels().lead(self._shared.address, table.ctypes.data, jobs)
+            address, lead = self._shared.address, pool_kernels().lead
+            self._start_helpers(max(int(table[1]) for table in tables) - 1)
+            if len(tables) == times == 1:
+                lead(address, tables[0].ctypes.data, int(tables[0][1]))
+            else:
+                run_repeatedly(tables, lambda each: (lead.address, address, each.ctypes.data, int(each[1]), 0), times)
         finally:
             self._lock.release()
 

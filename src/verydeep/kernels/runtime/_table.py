@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from verydeep.kernels.runtime._compile import Function
 
-ARGUMENTS = 12  # of the kernel with the most
+ARGUMENTS = 16  # of the kernel with the most
 
 Call = tuple["Function", tuple[int, ...]]  # a kernel and its arguments
 Job = Sequence[Call]

@@ -18,10 +18,10 @@ from threading import Lock
 
 from verydeep.kernels.runtime._contention import Contention
 from verydeep.kernels.runtime._openmp import OpenMP
-from verydeep.kernels.runtime._pool import ThreadPool, pool_kernels
+from verydeep.kernels.runtime._pool import ThreadPool, run_repeatedly, serve_starter
 from verydeep.kernels.runtime._table import Call, Job, Table, make_table
 
-__all__ = ["Call", "Job", "restore_waits", "run_together"]
+__all__ = ["Call", "Job", "repeat_tables", "restore_waits", "run_together"]
 
 
 def run_together(jobs: Sequence[Job]) -> None:
@@ -30,7 +30,15 @@ def run_together(jobs: Sequence[Job]) -> None:
         for function, arguments in jobs[0]:
             function(*arguments)
     else:
-        _threads.run(make_table(jobs))
+        _threads.run([make_table(jobs)])
+
+
+def repeat_tables(tables: Sequence[Table], times: int) -> None:
+    """Run tables of jobs one after the other, all of them this many times, without Python in between."""
+    if any(table[1] > 1 for table in tables):
+        _threads.run(tables, times)
+    else:
+        run_repeatedly(tables, serve_starter, times)
 
 
 def restore_waits() -> None:
@@ -46,14 +54,14 @@ class _Threads:
         self._openmp = None if forked else _find_openmp()
         self._contention, self._lock = Contention(), Lock()
 
-    def run(self, table: Table) -> None:
-        """Run all jobs of a table."""
+    def run(self, tables: Sequence[Table], times: int = 1) -> None:
+        """Run tables one after the other, all of them this many times."""
         if sys.platform == "win32":  # the pool needs POSIX
-            pool_kernels().serve(table.ctypes.data)
+            run_repeatedly(tables, serve_starter, times)
         elif self._openmp is None or self._is_contended(self._openmp):
-            self.pool.run(table)
+            self.pool.run(tables, times)
         else:
-            self._openmp.run(table)
+            self._openmp.run(tables, times)
 
     def restore_waits(self) -> None:
         """Undo what `run` did to OpenMP; it does so again if necessary."""

@@ -53,7 +53,7 @@ class TrainingProgress:
         """
 
     def step(self, position: Position, result: Tensor, samples: int, lr: float) -> None:
-        """Called after each batch.
+        """Called after each batch, or for each of up to fifty batches after kernels have trained them together.
 
         Args:
             position: The epochs and batches that are done.

@@ -42,6 +42,8 @@ class Position:
         best_epoch: Epochs completed when it was first reached.
         best_loss: The lowest validation loss among the epochs that reached it.
         diverged: Whether the loss has diverged, which ends training.
+        in_kernels: Whether kernels compute whole steps, which are rounded in their own way. A run keeps to the way in
+            which it began; those of earlier versions have none.
     """
 
     epoch: int = 0
@@ -52,6 +54,7 @@ class Position:
     best_epoch: int = 0
     best_loss: float | None = None
     diverged: bool = False
+    in_kernels: bool = False
 
 
 def save_checkpoint(
