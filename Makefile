@@ -56,7 +56,7 @@ bench: .venv/installed-dev
 	$(BIN)/verydeep bench
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/reading.py
-	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/training_steps.py
 	$(BIN)/python benchmarks/conv_speed.py
 	$(BIN)/python benchmarks/epoch_seconds.py
 	$(BIN)/python benchmarks/conv_rounding.py

@@ -120,8 +120,8 @@ def test_every_network_is_compiled_however_many_there_were_before(
 
 
 def test_slow_comparisons_end_after_three_rounds() -> None:
-    assert measure({"slow": lambda: sleep(0.06)}, 0.01, 9)["slow"]["rounds"] == 3
-    assert measure({"quick": lambda: None}, 0.0, 2)["quick"]["rounds"] == 3
+    assert measure({"slow": (lambda: sleep(0.06), 1)}, 0.01, 9)["slow"]["rounds"] == 3
+    assert measure({"quick": (lambda: None, 1)}, 0.0, 2)["quick"]["rounds"] == 3
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ class Problem:
         model.load_state_dict(self.model.state_dict())
         biases = [p for name, p in model.named_parameters() if name.endswith("bias")]
         weights = [p for name, p in model.named_parameters() if not name.endswith("bias")]
-        groups = [{"params": weights, "weight_decay": DECAY}, {"params": biases}]
+        groups: list[dict[str, Any]] = [{"params": weights, "weight_decay": DECAY}, {"params": biases}]
         optimiser = torch.optim.SGD(groups, RATE, MOMENTUM, nesterov=nesterov)
         sums = []
         for step, rates in enumerate(self.rates.double()):

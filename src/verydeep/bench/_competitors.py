@@ -4,6 +4,8 @@ import copy
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Protocol
 
 import torch
@@ -11,7 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from verydeep.bench._tasks import Case
+from verydeep.data import Batches
 from verydeep.errors import UserError
+from verydeep.kernels import UpdateRule
 from verydeep.models import MLP, Conv, ConvConfig, Highways, Network, Pool, build, create_model
 from verydeep.nn import HighwayConv2d, HighwayStack, PlainStack
 
@@ -23,8 +27,13 @@ class Competitor(Protocol):
 
     compile_seconds: float
 
-    def train(self, x: Tensor, y: Tensor) -> None:
-        """Take a step: forward, loss, backward, update."""
+    def trainer(self, batches: Batches, most: int) -> tuple[Callable[[], None], int]:
+        """What trains on the next batches in order, from drawing the batch to the update, and how many these are.
+
+        Args:
+            batches: The batches, epoch after epoch.
+            most: The number of batches, at most.
+        """
 
     def infer(self, x: Tensor) -> None:
         """Run the network forward."""
@@ -44,12 +53,29 @@ def our_network(case: Case) -> Network:
     return create_model(f"{case.kind}-mlp", depth=case.depth, width=case.width)
 
 
-class TorchCompetitor:
+class SingleSteps:
+    """A competitor that trains one batch at a time."""
+
+    def trainer(self, batches: Batches, most: int) -> tuple[Callable[[], None], int]:
+        source = endless(batches)
+        return lambda: self.train(*next(source)), 1
+
+    def train(self, x: Tensor, y: Tensor) -> None:
+        """Take a step: forward, loss, backward, update."""
+        raise NotImplementedError
+
+
+def endless(batches: Batches) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of one epoch after the other."""
+    return (batch for epoch in count() for batch in batches.epoch(epoch))
+
+
+class TorchCompetitor(SingleSteps):
     """A network with torch's cross-entropy and momentum SGD."""
 
-    def __init__(self, model: nn.Module, fused: bool = False) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.model, self.parameters = model, list(model.parameters())
-        self.optimiser = torch.optim.SGD(self.parameters, LR, MOMENTUM, fused=fused)
+        self.optimiser = torch.optim.SGD(self.parameters, LR, MOMENTUM, fused=True)
         self.compile_seconds = 0.0
 
     def train(self, x: Tensor, y: Tensor) -> None:
@@ -71,10 +97,26 @@ class TorchCompetitor:
 
 
 class OurCompetitor(TorchCompetitor):
-    """Our network with our trainer's step."""
+    """Our network, trained as our trainer does: a fully connected one many steps at a time."""
 
-    def __init__(self, model: Network) -> None:
-        super().__init__(model, fused=True)
+    model: Network
+
+    def trainer(self, batches: Batches, most: int) -> tuple[Callable[[], None], int]:
+        x, y = batches.split.x, batches.split.y
+        if not (isinstance(self.model, MLP) and self.model.can_train_in_kernels(x[:1].flatten(1))):
+            return super().trainer(batches, most)
+        rules = {each: UpdateRule(0, MOMENTUM, False, 0.0, torch.zeros_like(each)) for each in self.parameters}
+        targets = y.float()[:, None].contiguous()
+        steps = self.model.training_steps(rules, x.flatten(1), targets, "cross-entropy", batches.batch_size)
+        together = next(each for each in range(min(most, len(batches)), 0, -1) if len(batches) % each == 0)
+        rates = torch.full((together, 1), LR)
+        positions = ((batches.order(n), first) for n in count() for first in range(0, len(batches), together))
+
+        def train() -> None:
+            order, first = next(positions)
+            steps.run(order, first * batches.batch_size, rates)
+
+        return train, together
 
     def backward(self, x: Tensor, y: Tensor) -> None:
         if isinstance(self.model, MLP):
@@ -97,7 +139,7 @@ class CompiledCompetitor(TorchCompetitor):
         self.train(x, y) if mode == "train" else self.infer(x)
         self.compile_seconds = time.perf_counter() - start
         model.load_state_dict(weights)
-        self.optimiser = torch.optim.SGD(model.parameters(), LR, MOMENTUM)
+        self.optimiser = torch.optim.SGD(model.parameters(), LR, MOMENTUM, fused=True)
 
 
 class NaiveLayer(nn.Module):

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jax import lax
 from torch import Tensor, nn
 
-from verydeep.bench._competitors import LR, MOMENTUM, NaiveLayer
+from verydeep.bench._competitors import LR, MOMENTUM, NaiveLayer, SingleSteps
 from verydeep.bench._tasks import Case
 
 Parameters = Any  # a tree of arrays
 
 
-class JaxCompetitor:
+class JaxCompetitor(SingleSteps):
     """The same network with equal weights, in JAX."""
 
     def __init__(self, case: Case, model: nn.Sequential, x: Tensor, y: Tensor) -> None:

@@ -4,10 +4,9 @@ import copy
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import count
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from verydeep.bench._competitors import (
     CompiledCompetitor,
     OurCompetitor,
     TorchCompetitor,
+    endless,
     naive_network,
     our_network,
     reference_network,
@@ -29,13 +29,14 @@ from verydeep.errors import UserError
 
 COMPILED_UP_TO = 100  # layers; torch.compile takes many minutes for more
 _CHECKED_STEPS = 3
+_STEPS, _LAYERS = 50, 5000  # at a time, at most
 
 
 def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) -> dict[str, Any]:
     """Time all competitors and say why others are missing; refuse if their losses differ."""
     size = Case(**case)
     batches = _batches(size)
-    competitors, missing = _competitors(size, next(_endless(batches)), compile)
+    competitors, missing = _competitors(size, next(endless(batches)), compile)
     result: dict[str, Any] = {"case": case, "missing": missing}
     steps = _CHECKED_STEPS if size.mode == "train" else 0
     result["losses"] = {name: _losses(one, batches, steps) for name, one in competitors.items()}
@@ -45,7 +46,7 @@ def compare(case: dict[str, Any], seconds: float, rounds: int, compile: bool) ->
     wrong = [name for name, values in losses.items() if not torch.allclose(values, wanted, rtol=1e-3, atol=1e-4)]
     if wrong:
         return result | {"refused": f"{', '.join(wrong)}: the loss differs from eager PyTorch's after the same steps"}
-    works = {name: _step(one, size, batches) for name, one in competitors.items()}
+    works = {name: _work(one, size, batches) for name, one in competitors.items()}
     return result | {"times": measure(works, seconds, rounds)}
 
 
@@ -96,27 +97,23 @@ def _batches(case: Case) -> Batches:
     return Batches(Split(x, y), case.batch, seed=0, drop_last=True)
 
 
-def _endless(batches: Batches) -> Iterator[tuple[Tensor, Tensor]]:
-    return (batch for epoch in count() for batch in batches.epoch(epoch))
-
-
 def _losses(competitor: Competitor, batches: Batches, steps: int) -> list[float]:
     """The loss on one batch before the first step and after each step."""
-    source = _endless(batches)
-    first = next(source)
+    first = next(endless(batches))
     losses = [competitor.loss(*first)]
+    train, _ = competitor.trainer(batches, 1)
     for _ in range(steps):
-        competitor.train(*next(source))
+        train()
         losses.append(competitor.loss(*first))
     return losses
 
 
-def _step(competitor: Competitor, case: Case, batches: Batches) -> Callable[[], None]:
-    source = _endless(batches)
+def _work(competitor: Competitor, case: Case, batches: Batches) -> tuple[Callable[[], None], int]:
+    """What is timed, and how many steps it takes."""
     if case.mode == "train":
-        return lambda: competitor.train(*next(source))
-    x, _ = next(source)
-    return lambda: competitor.infer(x)
+        return competitor.trainer(batches, max(1, min(_STEPS, _LAYERS // max(case.depth, 1))))
+    x, _ = next(endless(batches))
+    return lambda: competitor.infer(x), 1
 
 
 def matmul_peak(seconds: float) -> dict[str, Any]:
@@ -136,12 +133,12 @@ def depth(depth: int, seconds: float, recompute: bool) -> dict[str, Any]:
     """Time per layer and peak memory of the process at one depth, with width 50 and batch 100."""
     case = Case("highway", depth, 50, 100, torch.get_num_threads(), "train")
     batches = _batches(case)
-    _step(OurCompetitor(our_network(replace(case, depth=2))), case, batches)()  # loads what a first step loads
+    _work(OurCompetitor(our_network(replace(case, depth=2))), case, batches)[0]()  # loads what a first step loads
     before, model = _peak_memory(), our_network(case)
     if recompute:
         model.checkpoint_activations()
-    step = _step(OurCompetitor(model), case, batches)
-    times = measure({"ours": step}, seconds, 3)["ours"]
+    work = _work(OurCompetitor(model), case, batches)
+    times = measure({"ours": work}, seconds, 3)["ours"]
     names = {"depth": depth, "recompute": recompute, "threads": case.threads}
     return names | {"us_per_layer": 1e3 * times["min_ms"] / depth, "megabytes": _peak_memory() - before} | times
 
@@ -154,12 +151,13 @@ def _peak_memory() -> float:
 def first_call() -> dict[str, Any]:
     """How much longer the first training step of a process takes than the second."""
     case = Case("highway", 50, 50, 100, torch.get_num_threads(), "train")
-    ours, (x, y) = OurCompetitor(our_network(case)), next(_endless(_batches(case)))
-    TorchCompetitor(naive_network(our_network(case))).train(x, y)  # torch's own start-up does not count
+    ours, batches = OurCompetitor(our_network(case)), _batches(case)
+    TorchCompetitor(naive_network(our_network(case))).train(*next(endless(batches)))  # torch's own start-up
     times = []
     for _ in range(2):
         start = time.perf_counter()
-        ours.train(x, y)
+        train, _ = ours.trainer(batches, 1)
+        train()
         times.append(time.perf_counter() - start)
     return {"seconds": times[0] - times[1]}
 

@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from verydeep.bench._competitors import SingleSteps
 from verydeep.errors import UserError
 from verydeep.interop import export_onnx
 from verydeep.models import Network
 
 
-class OnnxRuntimeCompetitor:
+class OnnxRuntimeCompetitor(SingleSteps):
     """The same network with equal weights, in ONNX Runtime with as many threads as torch uses.
 
     Raises:
@@ -32,9 +33,6 @@ class OnnxRuntimeCompetitor:
             export_onnx(model, x, path)
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.compile_seconds = 0.0
-
-    def train(self, x: Tensor, y: Tensor) -> None:
-        raise NotImplementedError("ONNX Runtime does not train")
 
     def infer(self, x: Tensor) -> None:
         self._session.run(None, {"x": x.numpy()})

@@ -5,28 +5,38 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+_IDLE = 0.02  # seconds
 _SHORTEST = 0.2  # seconds of steps in one turn, so that data is in the cache as it is in training
 
 
-def measure(steps: dict[str, Callable[[], None]], seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
+Work = tuple[Callable[[], None], int]
+"""What is timed, and how many steps it takes."""
+
+
+def measure(works: dict[str, Work], seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
     """Time one step of each competitor, in interleaved rounds, and compare it with the first.
 
+    Before each turn there is a pause, in which threads that wait busily for the next operation of another library end.
+
     Args:
-        steps: The steps to time, by name.
+        works: What is timed, by name.
         seconds: Approximate time limit.
         rounds: Minimum number of rounds; the maximum is ten times as many. After ten times the time limit, three rounds
             are enough.
     """
-    repeats = {name: _repeats(step) for name, step in steps.items()}
-    times: dict[str, list[float]] = {name: [] for name in steps}
+    repeats = {name: _repeats(work) for name, (work, _) in works.items()}
+    times: dict[str, list[float]] = {name: [] for name in works}
     start, done = time.perf_counter(), 0
-    order = list(steps)
+    order = list(works)
     while done < 3 or _go_on(time.perf_counter() - start, done, seconds, rounds):
         for name in order:
-            times[name].append(_time(steps[name], repeats[name]))
+            time.sleep(_IDLE)
+            work, steps = works[name]
+            work()
+            times[name].append(_time(work, repeats[name]) / steps)
         order = order[1:] + order[:1]  # another competitor goes first
         done += 1
-    first = next(iter(steps))
+    first = next(iter(times))
     return {name: summary(values, times[first]) for name, values in times.items()}
 
 
@@ -47,13 +57,13 @@ def summary(values: list[float], ours: list[float]) -> dict[str, Any]:
     }
 
 
-def _repeats(step: Callable[[], None]) -> int:
-    step()
-    return max(1, round(_SHORTEST / max(_time(step, 1), 1e-7)))
+def _repeats(work: Callable[[], None]) -> int:
+    work()
+    return max(1, round(_SHORTEST / max(_time(work, 1), 1e-7)))
 
 
-def _time(step: Callable[[], None], repeats: int) -> float:
+def _time(work: Callable[[], None], repeats: int) -> float:
     start = time.perf_counter()
     for _ in range(repeats):
-        step()
+        work()
     return (time.perf_counter() - start) / repeats

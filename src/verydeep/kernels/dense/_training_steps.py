@@ -210,6 +210,14 @@ class TrainingSteps:
         forward, backward = self._stack.step_calls(chunk, self._x, kept, scratch, self._plan.stride, gradients, add)
         return [*rows, *forward, back, *backward]
 
+    def _update(self, parameter: int, addresses: Sequence[int], numbers: int) -> Call:
+        """Update numbers of a parameter; the addresses are those of the weight, its gradient and its memory."""
+        rule = self._rules[parameter]
+        update = self._kernels.update_nesterov if rule.nesterov else self._kernels.update
+        rates = self._rates.data_ptr() + rule.group * _NUMBER, self._groups * _NUMBER
+        constants = self._constants.data_ptr() + parameter * 2 * _NUMBER
+        return update, (*addresses, *rates, self._counters.data_ptr() + 8, constants, numbers)
+
     def _updates(self, blocks: Sequence[Tensor]) -> list[Job]:
         """Add up the gradients of all threads and update the parameters, each thread a part of every parameter."""
         threads, own = len(blocks), self._gradients[0].parts
@@ -218,18 +226,14 @@ class TrainingSteps:
             offset = gradient.data_ptr() - blocks[0].data_ptr()
             registers = -(-parameter.numel() // _lanes())
             bounds = [registers * i // threads * _lanes() for i in range(threads + 1)]
-            update = self._kernels.update_nesterov if rule.nesterov else self._kernels.update
             for job, (first, last) in zip(jobs, pairwise(bounds), strict=True):
                 if first == last:
                     continue
                 to, *others = (block.data_ptr() + offset + first * _NUMBER for block in blocks)
                 for other in others:
                     job.append((self._stack.kernels.add, (1, (last - first) // _lanes(), to, other, to)))
-                there = (tensor.data_ptr() + first * _NUMBER for tensor in (parameter, gradient, rule.memory))
-                rates = self._rates.data_ptr() + rule.group * _NUMBER, self._groups * _NUMBER
-                constants = self._constants.data_ptr() + n * 2 * _NUMBER
-                numbers = min(last, parameter.numel()) - first
-                job.append((update, (*there, *rates, self._counters.data_ptr() + 8, constants, numbers)))
+                there = [tensor.data_ptr() + first * _NUMBER for tensor in (parameter, gradient, rule.memory)]
+                job.append(self._update(n, there, min(last, parameter.numel()) - first))
         return list(jobs)
 
 

@@ -2,10 +2,10 @@
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Event, Thread
 
-from verydeep.kernels.runtime._pool import pool_kernels, run_repeatedly
+from verydeep.kernels.runtime._pool import pool_kernels
 from verydeep.kernels.runtime._table import Table
 
 
@@ -31,16 +31,9 @@ class OpenMP:
         self._parallel.restype = None
         self._more_threads: _Parked | None = None
 
-    def run(self, tables: Sequence[Table], times: int = 1) -> None:
-        """Run tables one after the other, all of them this many times: one thread per job, and wait for all threads."""
-        if len(tables) == times == 1:
-            self._parallel(pool_kernels().serve.address, tables[0].ctypes.data, int(tables[0][1]), 0)
-        else:
-            run_repeatedly(tables, self._starter, times)
-
-    def _starter(self, table: Table) -> tuple[int, int, int, int, int]:
-        parallel = ctypes.cast(self._parallel, ctypes.c_void_p).value or 0
-        return parallel, pool_kernels().serve.address, table.ctypes.data, int(table[1]), 0
+    def run(self, table: Table) -> None:
+        """Run all jobs of a table, one thread each, and wait for all threads."""
+        self._parallel(pool_kernels().serve.address, table.ctypes.data, int(table[1]), 0)
 
     def shorten_waits(self) -> None:
         """Let all OpenMP threads of the process, torch's too, wait briefly and then sleep."""

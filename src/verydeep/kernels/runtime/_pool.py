@@ -3,8 +3,8 @@
 import ctypes
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,20 +39,24 @@ def pool_kernels() -> PoolKernels:
     return PoolKernels(*compile_kernels("serve", [serve, repeat, lead, follow]))
 
 
-Starter = Callable[[Table], tuple[int, int, int, int, int]]
-"""From a table to the address of a function that runs it, and its arguments."""
+def run_repeatedly(tables: Sequence[Table], times: int, shared: int | None = None) -> None:
+    """Run tables one after the other, all of them this many times.
 
-
-def serve_starter(table: Table) -> tuple[int, int, int, int, int]:
-    """The calling thread runs the table alone."""
-    return pool_kernels().serve.address, table.ctypes.data, 0, 0, 0
-
-
-def run_repeatedly(tables: Sequence[Table], starter: Starter, times: int) -> None:
-    """Run tables one after the other, all of them this many times; a table with a single job needs no other thread."""
+    Args:
+        tables: The tables.
+        times: How often.
+        shared: The address of the memory of the pool that helps; None if the calling thread runs them alone.
+    """
+    kernels, starters = pool_kernels(), []
+    for table in tables:
+        address, jobs = table.ctypes.data, int(table[1])
+        alone = shared is None or jobs == 1
+        starters.append(
+            [kernels.serve.address, address, 0, 0] if alone else [kernels.lead.address, shared, address, jobs]
+        )
     addresses = np.array([table.ctypes.data for table in tables])
-    starters = np.array([(starter if table[1] > 1 else serve_starter)(table) for table in tables])
-    pool_kernels().repeat(addresses.ctypes.data, starters.ctypes.data, len(tables), times)
+    rows = np.array(starters, dtype=np.int64)
+    kernels.repeat(addresses.ctypes.data, rows.ctypes.data, len(tables), times)
 
 
 class ThreadPool:
@@ -68,23 +72,30 @@ class ThreadPool:
         self._shared: _Shared | None = None
         self._lock = Lock()
 
-    def run(self, tables: Sequence[Table], times: int = 1) -> None:
-        """Run tables one after the other, all of them this many times.
+    def run(self, table: Table) -> None:
+        """Run all jobs of a table. While another thread uses the pool, the calling thread runs them alone."""
+        with self._leading(int(table[1])) as shared:
+            if shared is None:
+                pool_kernels().serve(table.ctypes.data)
+            else:
+                pool_kernels().lead(shared, table.ctypes.data, int(table[1]))
 
-        While another thread uses the pool, the calling thread runs them alone.
-        """
+    def repeat(self, tables: Sequence[Table], times: int) -> None:
+        """Run tables one after the other, all of them this many times, without Python in between."""
+        with self._leading(max(int(table[1]) for table in tables)) as shared:
+            run_repeatedly(tables, times, shared)
+
+    @contextmanager
+    def _leading(self, jobs: int) -> Iterator[int | None]:
+        """The address of the pool's memory for a thread that has jobs; None while another thread uses the pool."""
         if not self._lock.acquire(blocking=False):
-            run_repeatedly(tables, serve_starter, times)
+            yield None
             return
         try:
             if self._shared is None:
                 self._shared = _Shared()
-            address, lead = self._shared.address, pool_kernels().lead
-            self._start_helpers(max(int(table[1]) for table in tables) - 1)
-            if len(tables) == times == 1:
-                lead(address, tables[0].ctypes.data, int(tables[0][1]))
-            else:
-                run_repeatedly(tables, lambda each: (lead.address, address, each.ctypes.data, int(each[1]), 0), times)
+            self._start_helpers(jobs - 1)
+            yield self._shared.address
         finally:
             self._lock.release()
 

@@ -5,7 +5,7 @@ from verydeep.kernels.ir._kernel import call_address, kernel
 from verydeep.kernels.ir._values import Int, IntPtr
 from verydeep.kernels.runtime._table import ARGUMENTS
 
-STARTER = 5  # integers: the function that runs a table, and its arguments
+STARTER = 4  # integers: the function that runs a table, and its arguments
 
 
 @kernel
@@ -33,7 +33,7 @@ def serve(table: IntPtr) -> None:
 def repeat(tables: IntPtr, starters: IntPtr, count: Int, times: Int) -> None:
     """Run several tables one after the other, all of them this many times.
 
-    `tables` are their addresses. A starter runs a table: a function of up to four integers, and these integers.
+    `tables` are their addresses. A starter runs a table: a function of up to three integers, and these integers.
     """
     with loop(times), loop(count) as n:
         table, starter = IntPtr(tables[n].handle), starters + n * STARTER

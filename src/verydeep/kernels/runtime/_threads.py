@@ -7,7 +7,8 @@ torch was set to. Who runs a job does not matter for its result, so it may depen
   between operations, and threads of our own would have to share their cores.
 - Where others want the same cores, OpenMP would have to wait for every thread that has lost its core. Jobs run on a
   pool then, whose threads take jobs when they have a core, and torch's threads wait briefly and sleep.
-- The pool also runs them where there is no OpenMP, and after a fork, which OpenMP's threads do not survive.
+- The pool also runs them where there is no OpenMP, and after a fork, which OpenMP's threads do not survive. And it runs
+  calls that are repeated many times without Python in between, because torch needs no thread meanwhile.
 """
 
 import atexit
@@ -18,7 +19,7 @@ from threading import Lock
 
 from verydeep.kernels.runtime._contention import Contention
 from verydeep.kernels.runtime._openmp import OpenMP
-from verydeep.kernels.runtime._pool import ThreadPool, run_repeatedly, serve_starter
+from verydeep.kernels.runtime._pool import ThreadPool, pool_kernels, run_repeatedly
 from verydeep.kernels.runtime._table import Call, Job, Table, make_table
 
 __all__ = ["Call", "Job", "repeat_tables", "restore_waits", "run_together"]
@@ -30,15 +31,15 @@ def run_together(jobs: Sequence[Job]) -> None:
         for function, arguments in jobs[0]:
             function(*arguments)
     else:
-        _threads.run([make_table(jobs)])
+        _threads.run(make_table(jobs))
 
 
 def repeat_tables(tables: Sequence[Table], times: int) -> None:
     """Run tables of jobs one after the other, all of them this many times, without Python in between."""
     if any(table[1] > 1 for table in tables):
-        _threads.run(tables, times)
+        _threads.repeat(tables, times)
     else:
-        run_repeatedly(tables, serve_starter, times)
+        run_repeatedly(tables, times)
 
 
 def restore_waits() -> None:
@@ -54,14 +55,21 @@ class _Threads:
         self._openmp = None if forked else _find_openmp()
         self._contention, self._lock = Contention(), Lock()
 
-    def run(self, tables: Sequence[Table], times: int = 1) -> None:
-        """Run tables one after the other, all of them this many times."""
+    def run(self, table: Table) -> None:
+        """Run all jobs of a table."""
         if sys.platform == "win32":  # the pool needs POSIX
-            run_repeatedly(tables, serve_starter, times)
+            pool_kernels().serve(table.ctypes.data)
         elif self._openmp is None or self._is_contended(self._openmp):
-            self.pool.run(tables, times)
+            self.pool.run(table)
         else:
-            self._openmp.run(tables, times)
+            self._openmp.run(table)
+
+    def repeat(self, tables: Sequence[Table], times: int) -> None:
+        """Run tables one after the other, all of them this many times."""
+        if sys.platform == "win32":
+            run_repeatedly(tables, times)
+        else:
+            self.pool.repeat(tables, times)
 
     def restore_waits(self) -> None:
         """Undo what `run` did to OpenMP; it does so again if necessary."""
