@@ -193,7 +193,7 @@ def test_the_whole_bench_has_every_size() -> None:
 
 def test_competitors_take_turns() -> None:
     order: list[str] = []
-    found = measure({name: lambda name=name: order.append(name) for name in "ab"}, 0.0, 3)  # type: ignore[misc]
+    found = measure({name: (lambda name=name: order.append(name), 1) for name in "ab"}, 0.0, 3)  # type: ignore[misc]
     assert {name: result["rounds"] for name, result in found.items()} == {"a": 3, "b": 3}
     assert order[-1] == "b"  # the last round began with a
 

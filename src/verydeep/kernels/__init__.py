@@ -20,7 +20,7 @@ from verydeep.kernels.dense._stack_op import (
     stack_states,
     trace_stack,
 )
-from verydeep.kernels.dense._training_steps import TrainingSteps, UpdateRule
+from verydeep.kernels.dense._training_steps import Trained, TrainingSteps, UpdateRule
 from verydeep.kernels.dropout._dropout_op import dropout
 from verydeep.kernels.gate._gate_op import highway_gate
 from verydeep.kernels.pool._max_pool_op import PlannedPool, Windows, max_pool
@@ -33,6 +33,7 @@ from verydeep.kernels.runtime._eligibility import (
     can_run_conv,
     can_run_dropout,
     can_run_gate,
+    can_run_layers,
     can_run_max_pool,
     can_run_mlp,
     can_run_plain_conv,
@@ -55,6 +56,7 @@ __all__ = [
     "PlannedConv",
     "PlannedLayer",
     "PlannedPool",
+    "Trained",
     "TrainingSteps",
     "UpdateRule",
     "Windows",
@@ -64,6 +66,7 @@ __all__ = [
     "can_run_conv",
     "can_run_dropout",
     "can_run_gate",
+    "can_run_layers",
     "can_run_max_pool",
     "can_run_mlp",
     "can_run_plain_conv",

@@ -244,11 +244,18 @@ class MLP(Network):
 
     def can_train_in_kernels(self, x: Tensor) -> bool:
         """Whether `training_steps` can train this network on samples like x."""
-        contiguous = self.input is not None and self.stack is not None
+        parameters = tuple(self.parameters())
+        if not all(parameter.is_contiguous() for parameter in parameters):
+            return False
+        if self.stack is not None:
+            return self._can_backpropagate_fused(x)
+        layers = [layer for layer in (self.input, self.classifier) if layer is not None]
+        activations = (self.activation,) if len(layers) > 1 else ()
         return (
-            contiguous
-            and self._can_backpropagate_fused(x)
-            and all(each.is_contiguous() for each in self._kernel_parameters())
+            type(self) is MLP
+            and not kernels.has_hooks(self)
+            and kernels.can_run_layers(activations, x, *layers)
+            and kernels.can_set_gradients(parameters)
         )
 
     def training_steps(
@@ -263,12 +270,21 @@ class MLP(Network):
             loss: The name of the loss; see `TrainingSteps`.
             batch: Samples per batch.
         """
-        layers, formula = self._fused_layers()
-        parameters = self._kernel_parameters()
-        wanted = [rules[parameter] for parameter in parameters]  # type: ignore[index]
-        own = [parameter.detach() for parameter in parameters]
+
+        def trained(module: nn.Module) -> kernels.Trained:
+            weight, bias = module.weight, module.bias
+            assert isinstance(weight, nn.Parameter)
+            assert isinstance(bias, nn.Parameter)
+            return (weight.detach(), rules[weight]), (bias.detach(), rules[bias])
+
+        layers, formula = kernels.open_layers(0), "tanh" if self.input is None else self.activation.__name__
+        if self.stack is not None:
+            layers, formula = self._fused_layers()
+        stack, input_layer = (None if module is None else trained(module) for module in (self.stack, self.input))
         threads, low = torch.get_num_threads(), kernels.multiplies_bfloat16()
-        return kernels.TrainingSteps(layers, formula, own, wanted, x, targets, loss, batch, threads, low)
+        return kernels.TrainingSteps(
+            layers, formula, stack, input_layer, trained(self.classifier), x, targets, loss, batch, threads, low
+        )
 
     def _can_run_fused(self, x: Tensor, closed: Collection[int] = ()) -> bool:
         """Whether kernels can run the whole network; they keep all activations, and need an open layer."""

@@ -245,6 +245,12 @@ class StackCall:
         ]
         return forward, backward
 
+    def linear_step_calls(
+        self, chunk: Chunk, x: Tensor, kept: int, _scratch: int, _stride: int, _gradients: Gradients, _add: bool
+    ) -> tuple[list[Call], list[Call]]:
+        """The calls of a training step of a classifier alone, as for `step_calls`."""
+        return self._copy_in(x, kept, chunk), []
+
     def step_scratch_size(self, plan: Plan, loss: int) -> int:
         """The scratch size of one thread's training step, with that of the loss, in numbers."""
         assert self.outer is not None

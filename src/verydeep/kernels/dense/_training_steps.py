@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verydeep.kernels.runtime._compile import Function
 
 _NUMBER = 4  # bytes
+_REGISTER = 16  # numbers, of the largest kind
 _SUMS = 2  # per chunk: the loss, and the number of correct predictions
 
 
@@ -38,6 +39,10 @@ class UpdateRule(NamedTuple):
     nesterov: bool
     weight_decay: float
     memory: Tensor
+
+
+Trained = tuple[tuple[Tensor, UpdateRule], tuple[Tensor, UpdateRule]]
+"""Weight and bias of a layer, and how they are updated."""
 
 
 class _StepKernels(NamedTuple):
@@ -68,9 +73,10 @@ class TrainingSteps:
 
     Args:
         layers: int64, the layers of the stack.
-        formula: The formula of the stack, as for `run_mlp`.
-        parameters: Weight and bias of the stack, then of the input layer, then of the classifier; contiguous float32.
-        rules: How each of them is updated.
+        formula: The formula of the stack, as for `run_mlp`; without a stack, the activation of the input layer.
+        stack: Weight and bias of the stack, contiguous float32, and how each is updated; None if there is no stack.
+        input_layer: The same of the input layer; None if there is none, and no stack either.
+        classifier: The same of the classifier.
         samples: All samples, `(n, input)`, contiguous float32.
         targets: Their targets, `(n, columns)`, contiguous float32; for classes a column of class numbers.
         loss: The name of the loss: "cross-entropy", "squared" or "binary-cross-entropy".
@@ -83,8 +89,9 @@ class TrainingSteps:
         self,
         layers: Tensor,
         formula: str,
-        parameters: Sequence[Tensor],
-        rules: Sequence[UpdateRule],
+        stack: Trained | None,
+        input_layer: Trained | None,
+        classifier: Trained,
         samples: Tensor,
         targets: Tensor,
         loss: str,
@@ -93,15 +100,23 @@ class TrainingSteps:
         bfloat16: bool = False,
     ) -> None:
         self._kernels = _kernels(loss)
-        self._parameters, self._rules, self._samples, self._targets = list(parameters), list(rules), samples, targets
-        self._batch, self._groups = batch, 1 + max(rule.group for rule in rules)
+        self._samples, self._targets, self._is_linear = samples, targets, input_layer is None
+        inputs = samples.shape[1]
+        if input_layer is None:
+            input_layer = _nothing(0, inputs), _nothing(0)
+        if stack is None:
+            width = classifier[0][0].shape[1]
+            stack = _nothing(0, width, width), _nothing(0, width)
+        trained = *stack, *input_layer, *classifier
+        self._parameters, self._rules = [tensor for tensor, _ in trained], [rule for _, rule in trained]
+        self._batch, self._groups = batch, 1 + max(rule.group for rule in self._rules)
         self._padded = _PaddedInputs(self._parameters, self._rules)
         weight, bias, *outer = self._parameters
         self._outer = OuterLayersCall((outer[0], outer[1]), (outer[2], outer[3]), activation_of(formula))
         self._stack = StackCall(weight, bias, layers, formula, 1, self._outer, bfloat16)
         self._plan = self._stack.plan(batch, threads)
         self._chunks = sum(map(len, self._plan.threads))
-        self._x = torch.zeros(batch, self._outer.inputs)
+        self._x = torch.zeros(batch, self._outer.inputs)  # zeros where rows are longer than those of the samples
         self._y = torch.zeros(batch, targets.shape[1])
         self._counters = torch.zeros(2, dtype=torch.int64)  # the position of the batch in the order, and the step
         self._scale = torch.tensor([1 / batch, 1 / self._outer.classes])
@@ -160,11 +175,13 @@ class TrainingSteps:
     def _thread_memory(self) -> tuple[Tensor, Tensor]:
         """What the backward pass needs of a chunk, and scratch memory."""
         plan, longest = self._plan, self._plan.longest
-        kept = (self._stack.open * plan.stride + self._stack.width) * longest
+        kept = (
+            self._stack.open * plan.stride + self._stack.width + _REGISTER
+        ) * longest  # whole registers of rows are read
         return acquire_buffer(kept), acquire_buffer(self._stack.step_scratch_size(plan, self._loss_scratch(longest)))
 
     def _loss_scratch(self, padded_samples: int) -> int:
-        wide = self._stack.width + 16  # rows of whole registers
+        wide = self._stack.width + _REGISTER  # rows of whole registers
         return padded_samples * (self._outer.classes + self._y.shape[1] + 2 + wide)
 
     def _classifier_addresses(self, gradients: Gradients) -> Tensor:
@@ -207,7 +224,8 @@ class TrainingSteps:
                 *(chunk.samples, int(add)),
             ),
         )
-        forward, backward = self._stack.step_calls(chunk, self._x, kept, scratch, self._plan.stride, gradients, add)
+        through = self._stack.linear_step_calls if self._is_linear else self._stack.step_calls
+        forward, backward = through(chunk, self._x, kept, scratch, self._plan.stride, gradients, add)
         return [*rows, *forward, back, *backward]
 
     def _update(self, parameter: int, addresses: Sequence[int], numbers: int) -> Call:
@@ -243,7 +261,7 @@ class _PaddedInputs:
     def __init__(self, parameters: list[Tensor], rules: list[UpdateRule]) -> None:
         self._pairs: list[tuple[Tensor, Tensor]] = []
         missing = -parameters[2].shape[1] % _lanes()
-        if missing:
+        if missing and parameters[2].numel():
             weight, memory = (torch.nn.functional.pad(each, (0, missing)) for each in (parameters[2], rules[2].memory))
             self._pairs = [(parameters[2], weight), (rules[2].memory, memory)]
             parameters[2], rules[2] = weight, rules[2]._replace(memory=memory)
@@ -255,6 +273,12 @@ class _PaddedInputs:
     def write(self) -> None:
         for own, padded in self._pairs:
             own.copy_(padded[:, : own.shape[1]])
+
+
+def _nothing(*shape: int) -> tuple[Tensor, UpdateRule]:
+    """The parameter of a layer that a network does not have."""
+    empty = torch.empty(shape)
+    return empty, UpdateRule(0, 0.0, False, 0.0, empty)
 
 
 def _lanes() -> int:

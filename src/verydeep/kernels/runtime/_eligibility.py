@@ -146,6 +146,18 @@ def can_run_mlp(
     )
 
 
+def can_run_layers(activations: Activations, x: Tensor, *layers: nn.Module) -> bool:
+    """Whether one or two linear layers, with an activation between them, can be trained in kernels.
+
+    x is `(batch, input)`.
+    """
+    if not all(type(layer) is nn.Linear and layer.bias is not None for layer in layers) or has_hooks(*layers):
+        return False
+    parameters = [parameter for layer in layers for parameter in layer.parameters()]
+    known = not activations or _is_known(activations)
+    return known and _are_plain(x, *parameters, autocast=multiplies_bfloat16()) and x.dim() == 2
+
+
 def can_set_gradients(parameters: Sequence[Tensor]) -> bool:
     """Whether gradients may be assigned to `.grad`: nothing to accumulate, no hooks, nothing frozen or tied."""
     distinct = len(set(map(id, parameters))) == len(parameters)
