@@ -19,7 +19,7 @@ _NUMBER = 4  # bytes
 _REGISTER = 16  # numbers, of the largest kind
 
 
-class Gradients(NamedTuple):
+class StackGradients(NamedTuple):
     """One thread's gradients of the stack's weight and bias, and of those of the layers around it."""
 
     block: Tensor  # all of them in one piece of memory
@@ -150,7 +150,7 @@ class StackCall:
             result[-1, rows] = flat[size:, : chunk.samples].T
         return result
 
-    def gradients(self) -> Gradients:
+    def gradients(self) -> StackGradients:
         """Memory for the gradients of one thread; those of weights are written, those of biases accumulated."""
         like = (
             self.weight,
@@ -163,7 +163,7 @@ class StackCall:
         parts = [block.as_strided(one.shape, one.stride(), offset) for one, offset in zip(like, offsets, strict=True)]
         if self.open < len(self.weight):
             parts[0].zero_()  # closed layers have no gradient
-        return Gradients(block, parts, biases)
+        return StackGradients(block, parts, biases)
 
     def _keep_all(self, chunk: Chunk, x: Tensor, y: Tensor, kept: Tensor, scratch: int, stride: int) -> list[Call]:
         """Keep the activations of every layer."""
@@ -227,7 +227,7 @@ class StackCall:
         return calls
 
     def step_calls(
-        self, chunk: Chunk, x: Tensor, kept: int, scratch: int, stride: int, gradients: Gradients, add: bool
+        self, chunk: Chunk, x: Tensor, kept: int, scratch: int, stride: int, gradients: StackGradients, add: bool
     ) -> tuple[list[Call], list[Call]]:
         """The calls of a training step before the classifier and after it, which leaves d in the scratch memory.
 
@@ -246,7 +246,7 @@ class StackCall:
         return forward, backward
 
     def linear_step_calls(
-        self, chunk: Chunk, x: Tensor, kept: int, _scratch: int, _stride: int, _gradients: Gradients, _add: bool
+        self, chunk: Chunk, x: Tensor, kept: int, _scratch: int, _stride: int, _gradients: StackGradients, _add: bool
     ) -> tuple[list[Call], list[Call]]:
         """The calls of a training step of a classifier alone, as for `step_calls`."""
         return self._copy_in(x, kept, chunk), []

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
-from verydeep.kernels.dense._stack_call import Gradients, StackCall
+from verydeep.kernels.dense._stack_call import StackGradients, StackCall
 from verydeep.kernels.dense._stack_plan import Chunk, activation_of
 from verydeep.kernels.runtime._buffers import acquire_buffer
 from verydeep.kernels.runtime._program import Program
@@ -184,7 +184,7 @@ class TrainingSteps:
         wide = self._stack.width + _REGISTER  # rows of whole registers
         return padded_samples * (self._outer.classes + self._y.shape[1] + 2 + wide)
 
-    def _classifier_addresses(self, gradients: Gradients) -> Tensor:
+    def _classifier_addresses(self, gradients: StackGradients) -> Tensor:
         """What the kernel of the classifier reads."""
         tensors = *self._outer.classifier, *gradients.parts[4:6]
         return torch.tensor([*(tensor.data_ptr() for tensor in tensors), self._y.shape[1]])
@@ -194,7 +194,7 @@ class TrainingSteps:
         chunk: Chunk,
         number: int,
         memory: tuple[Tensor, Tensor],
-        gradients: Gradients,
+        gradients: StackGradients,
         addresses: Tensor,
         add: bool,
     ) -> list[Call]:
