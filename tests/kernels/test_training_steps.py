@@ -224,8 +224,6 @@ def test_steps_stay_inside_their_memory(
 ) -> None:
     problem = Problem(kind, depth, width, inputs, outputs, loss)
     wanted = problem.reference(batch)
-    with cpu_settings(threads):
-        steps = problem.steps(batch)
-        with interpreted():
-            sums = steps.run(problem.order, FIRST, problem.rates)
+    with cpu_settings(threads), interpreted():
+        sums = problem.steps(batch).run(problem.order, FIRST, problem.rates)
     check(problem, sums, wanted)

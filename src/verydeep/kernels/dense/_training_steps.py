@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from verydeep.kernels.dense._outer_layers_call import OuterLayersCall
-from verydeep.kernels.dense._stack_call import StackGradients, StackCall
+from verydeep.kernels.dense._stack_call import StackCall, StackGradients
 from verydeep.kernels.dense._stack_plan import Chunk, activation_of
 from verydeep.kernels.runtime._buffers import acquire_buffer
 from verydeep.kernels.runtime._program import Program
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NUMBER = 4  # bytes
 _REGISTER = 16  # numbers, of the largest kind
+_MOST = 64  # steps of one call of the kernels
 _SUMS = 2  # per chunk: the loss, and the number of correct predictions
 
 
@@ -116,14 +117,14 @@ class TrainingSteps:
         self._stack = StackCall(weight, bias, layers, formula, 1, self._outer, bfloat16)
         self._plan = self._stack.plan(batch, threads)
         self._chunks = sum(map(len, self._plan.threads))
-        self._x = torch.zeros(batch, self._outer.inputs)  # zeros where rows are longer than those of the samples
-        self._y = torch.zeros(batch, targets.shape[1])
-        self._counters = torch.zeros(2, dtype=torch.int64)  # the position of the batch in the order, and the step
-        self._scale = torch.tensor([1 / batch, 1 / self._outer.classes])
-        self._constants = torch.tensor([[rule.momentum, rule.weight_decay] for rule in self._rules])
-        self._order = torch.zeros(0, dtype=torch.int64)
-        self._rates, self._sums = torch.zeros(0), torch.zeros(0)
-        self._program: Program | None = None
+        self._x = _zeros(batch, self._outer.inputs)  # stays zero where rows are longer than those of the samples
+        self._y = _zeros(batch, targets.shape[1])
+        self._counters = _zeros(2, dtype=torch.int64)  # the position of the batch in the order, and the step
+        self._scale = _filled([[1 / batch, 1 / self._outer.classes]])
+        self._constants = _filled([[rule.momentum, rule.weight_decay] for rule in self._rules])
+        self._order, self._order_from = _zeros(len(samples), dtype=torch.int64), _zeros(0)
+        self._rates, self._sums = _zeros(_MOST, self._groups), _zeros(_MOST, self._chunks, _SUMS)
+        self._program = self._make_program()
 
     def run(self, order: Tensor, first: int, rates: Tensor) -> Tensor:
         """Train on one batch after the other.
@@ -136,17 +137,21 @@ class TrainingSteps:
         Returns:
             The loss and the number of correct predictions of each step, summed over its batch; float64, `(step, 2)`.
         """
-        steps = len(rates)
-        if self._program is None or self._order is not order or self._rates.shape != rates.shape:
-            self._order, self._rates = order, torch.empty_like(rates)
-            self._sums = torch.empty(steps, self._chunks, _SUMS)
-            self._program = self._make_program()
-        self._rates.copy_(rates)
-        self._counters[0], self._counters[1] = first, 0
+        if self._order_from is not order:
+            self._order.copy_(order)
+            self._order_from = order
         self._padded.read()
-        self._program.run(steps)
+        parts = [self._run(first + n * self._batch, rates[n : n + _MOST]) for n in range(0, len(rates), _MOST)]
         self._padded.write()
-        sums = self._sums.double()
+        return torch.cat(parts)
+
+    def _run(self, first: int, rates: Tensor) -> Tensor:
+        """At most `_MOST` steps."""
+        steps = len(rates)
+        self._rates[:steps] = rates
+        self._counters[0], self._counters[1] = first, 0
+        self._program.run(steps)
+        sums = self._sums[:steps].double()
         total = sums[:, 0]
         for chunk in range(1, self._chunks):  # always in the same order
             total = total + sums[:, chunk]
@@ -175,10 +180,9 @@ class TrainingSteps:
     def _thread_memory(self) -> tuple[Tensor, Tensor]:
         """What the backward pass needs of a chunk, and scratch memory."""
         plan, longest = self._plan, self._plan.longest
-        kept = (
-            self._stack.open * plan.stride + self._stack.width + _REGISTER
-        ) * longest  # whole registers of rows are read
-        return acquire_buffer(kept), acquire_buffer(self._stack.step_scratch_size(plan, self._loss_scratch(longest)))
+        rows = self._stack.open * plan.stride + self._stack.width + _REGISTER  # the last ones are read as padding
+        scratch = self._stack.step_scratch_size(plan, self._loss_scratch(longest))
+        return acquire_buffer(rows * longest), acquire_buffer(scratch)
 
     def _loss_scratch(self, padded_samples: int) -> int:
         wide = self._stack.width + _REGISTER  # rows of whole registers
@@ -187,7 +191,7 @@ class TrainingSteps:
     def _classifier_addresses(self, gradients: StackGradients) -> Tensor:
         """What the kernel of the classifier reads."""
         tensors = *self._outer.classifier, *gradients.parts[4:6]
-        return torch.tensor([*(tensor.data_ptr() for tensor in tensors), self._y.shape[1]])
+        return _filled([*(tensor.data_ptr() for tensor in tensors), self._y.shape[1]], torch.int64)
 
     def _train_chunk(
         self,
@@ -277,8 +281,20 @@ class _PaddedInputs:
 
 def _nothing(*shape: int) -> tuple[Tensor, UpdateRule]:
     """The parameter of a layer that a network does not have."""
-    empty = torch.empty(shape)
+    empty = _zeros(*shape)
     return empty, UpdateRule(0, 0.0, False, 0.0, empty)
+
+
+def _zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Memory for kernels, independent of torch's default type, device and inference mode."""
+    with torch.inference_mode(False):
+        return torch.zeros(shape, dtype=dtype, device="cpu")
+
+
+def _filled(values: Sequence[object], dtype: torch.dtype = torch.float32) -> Tensor:
+    """The same, with these values."""
+    with torch.inference_mode(False):
+        return torch.tensor(values, dtype=dtype, device="cpu")
 
 
 def _lanes() -> int:
