@@ -8,6 +8,9 @@ import pytest
 from alternatives import alternatives_page
 from own_problems import own_problems_page
 
+from verydeep.paper import EXPERIMENTS
+from verydeep.paper.claims._results import ClaimResult
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 MEASUREMENTS = (ROOT / "docs" / "measurements.md").read_text()
@@ -80,3 +83,34 @@ def test_the_comparison_with_plain_networks_was_measured() -> None:
     assert f"{best['plain-10']['best']:.2g} against {best['highway-10']['best']:.2g}" in text
     accuracies = [f"{100 * best[name]['test_accuracy']:.2f} %" for name in ("plain-10", "highway-50")]
     assert f"{accuracies[0]} for the plain network of 10 layers and {accuracies[1]} for the highway" in text
+
+
+def test_the_claims_of_the_paper_were_measured() -> None:
+    found = [
+        conclusion
+        for experiment in EXPERIMENTS
+        for conclusion in ClaimResult(ROOT / "results", experiment, quick=False).conclusions()
+    ]
+    verdicts = [each.verdict for each in found]
+    agrees, part, disagrees, missing = (
+        verdicts.count(each) for each in ("agrees", "differs in part", "disagrees", None)
+    )
+    text = " ".join(README.split())
+    counts = f"agree with {agrees} of {len(found)} claims, differ in part from {part}, and disagree with {disagrees}"
+    assert counts + (f"; {missing} are not yet measured" if missing else ".") in text
+    trained = {
+        name: json.loads((ROOT / "results" / "claims" / f"{name}.json").read_text())["conclusions"][0]["numbers"]
+        for name in ("activation", "init")
+    }
+    highway, plain = (
+        [(numbers["trained"][network][-1], numbers["variants"]) for numbers in trained.values()]
+        for network in ("highway-mlp", "plain-mlp")
+    )
+    activations, weights = ("{} of {}".format(*each) for each in highway)
+    assert f"{activations} activation functions and {weights} distributions" in text
+    assert "plain networks with {} and {}.".format(*(count for count, _ in plain)) in text
+    expected = {"gate-bias": "agrees", "skips": "agrees", "supervision": "disagrees", "depth": "differs in part"}
+    for experiment in EXPERIMENTS:
+        if experiment.name in expected:
+            (conclusion,) = ClaimResult(ROOT / "results", experiment, quick=False).conclusions()
+            assert conclusion.verdict == expected[experiment.name]

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from verydeep.paper.claims.experiments._forms import FORMS, forms_verdict
 from verydeep.paper.claims.experiments._gate_bias import gate_bias_verdict
 from verydeep.paper.claims.experiments._inside import (
     INSIDE,
+    correlation,
     correlation_verdict,
     depth_of_routing_verdict,
     first_layers_verdict,
@@ -313,7 +313,8 @@ def examined(**changes: object) -> dict[str, object]:
         "significant": 0.5,
         "first_layers": 40,
         "first_layers_that_matter": 40,
-        "mean_bias_change": [-0.1] * 49,
+        "mean_bias_change": [0.01 * layer - 0.3 for layer in range(49)],
+        "mean_activity": [0.5 - 0.01 * layer for layer in range(49)],
         "class_difference": [1.0] * 49,
     }
     return numbers | changes
@@ -332,7 +333,7 @@ def test_a_statement_about_figures_2_to_4_agrees_if_it_does_for_every_seed() -> 
     opposite: dict[str, object] = {
         "biases_fell": 0.1,
         "bias_with_depth": -0.5,
-        "activity_with_bias": None,
+        "mean_activity": [0.5] * 49,
         "active_on_average": 0.1,
         "active_per_sample": 0.1,
         "stripes_begin": 1,
@@ -356,6 +357,11 @@ def test_networks_that_diverged_are_named_and_do_not_count() -> None:
     assert "(diverged: MNIST, seed 1; CIFAR-100, seed 1)" in found[0].measured
     measured[CIFAR]["networks"].pop("0")
     assert {each.verdict for each in INSIDE.conclude(Evidence((), ROOT, measured))} == {None}
+
+
+def test_a_correlation_with_a_constant_is_0() -> None:
+    assert correlation([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == pytest.approx(-1.0)
+    assert correlation([1.0, 2.0], [3.0, 3.0]) == correlation([0.0, 0.0], [1.0, 2.0]) == 0.0
 
 
 def test_half_of_a_sum_is_within_the_first_layers_that_reach_it() -> None:
@@ -454,13 +460,3 @@ def test_networks_of_figures_2_to_4_are_searched_examined_and_continued(
     assert main(command) == 0
     assert "claims-inside" in {path.name for path in (tmp_path / "runs").iterdir()}
     capsys.readouterr()
-
-
-def test_without_the_search_the_networks_of_the_figures_are_taken(tmp_path: Path) -> None:
-    nothing = ClaimResult(tmp_path, INSIDE, quick=False)
-    assert [found.verdict for found in nothing.conclusions()] == [None] * len(INSIDE.statements)
-    shutil.copytree(ROOT / "results" / "figures", tmp_path / "figures")
-    found = ClaimResult(tmp_path, INSIDE, quick=False).conclusions()
-    assert [each.verdict is None for each in found].count(True) == 1  # by layer, classes were not compared
-    assert all("one network per set" in each.measured for each in found if each.verdict)
-    assert found[-1].measured.startswith("of the first 40 layers, 40 cost more than 0.1 % when closed")

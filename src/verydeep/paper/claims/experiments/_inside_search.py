@@ -269,6 +269,7 @@ def examine(model: "Network", data: "Split", report: Report) -> dict[str, Any]:
         "first_layers": len(rise),
         "first_layers_that_matter": int((rise > NOTICEABLE).sum()),
         "mean_bias_change": bias,
+        "mean_activity": [float(values.mean()) for values in gates.mean],
         "class_difference": class_difference(routing),
         "lesion_error": [float(error) for error in lesions.error],
     }
