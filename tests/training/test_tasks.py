@@ -144,6 +144,7 @@ def test_losses_of_a_regression(loss: Any, configure: Configure, tmp_path: Path)
 def test_the_fused_step_gives_the_bits_of_autograd(
     kind: str, configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("verydeep.training._trainer.make_kernel_steps", lambda *_: None)
     fused = train(configure(), tmp_path / "fused", dataset=data_for(kind))
     monkeypatch.setattr("verydeep.models.MLP._can_backpropagate_fused", lambda *_: False)
     plain = train(configure(), tmp_path / "plain", dataset=data_for(kind))

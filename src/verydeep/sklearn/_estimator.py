@@ -362,19 +362,19 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _save_state(state: TrainingState) -> tuple[int, bytes]:
+def _save_state(state: TrainingState) -> tuple[int, bytes, bool]:
     tensors = {
         f"{index}.{name}": torch.as_tensor(value)
         for index, values in state.optimiser.items()
         for name, value in values.items()
         if value is not None
     }
-    return state.epochs, save(separate(tensors))
+    return state.epochs, save(separate(tensors)), state.in_kernels
 
 
-def _load_state(epochs: int, saved: bytes) -> TrainingState:
+def _load_state(epochs: int, saved: bytes, in_kernels: bool = False) -> TrainingState:
     optimiser: dict[int, dict[str, Tensor]] = {}
     for key, value in load(saved).items():
         index, _, name = key.partition(".")
         optimiser.setdefault(int(index), {})[name] = value
-    return TrainingState(epochs, optimiser)
+    return TrainingState(epochs, optimiser, in_kernels)

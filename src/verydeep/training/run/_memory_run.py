@@ -21,10 +21,12 @@ class TrainingState:
     Attributes:
         epochs: Epochs completed.
         optimiser: The optimiser's tensors, by parameter and name.
+        in_kernels: Whether kernels compute whole steps, as in `Position`.
     """
 
     epochs: int = 0
     optimiser: Mapping[int, Mapping[str, Tensor]] = field(default_factory=dict)
+    in_kernels: bool = False
 
 
 class MemoryRun(Run):
@@ -38,6 +40,7 @@ class MemoryRun(Run):
     def __init__(self, config: TrainConfig, start: TrainingState | None = None) -> None:
         super().__init__(Path("in memory"), config)
         self._start, self._lines = start or TrainingState(), list[EpochMetrics]()
+        self._in_kernels = self._start.in_kernels
         self._optimiser: torch.optim.Optimizer | None = None
         self.weights: dict[str, Tensor] | None = None
 
@@ -57,7 +60,8 @@ class MemoryRun(Run):
     def state(self) -> TrainingState:
         """Where it stands, after training."""
         assert self._optimiser is not None
-        return TrainingState(self._start.epochs + len(self._lines), self._optimiser.state_dict()["state"])
+        epochs = self._start.epochs + len(self._lines)
+        return TrainingState(epochs, self._optimiser.state_dict()["state"], self._in_kernels)
 
     def append(self, *lines: EpochMetrics) -> None:
         self._lines += lines
@@ -68,7 +72,7 @@ class MemoryRun(Run):
         self._optimiser = optimiser
         groups = optimiser.state_dict()["param_groups"]
         optimiser.load_state_dict({"state": dict(self._start.optimiser), "param_groups": groups})
-        return Position(epoch=self._start.epochs), {}
+        return Position(epoch=self._start.epochs, in_kernels=self._start.in_kernels), {}
 
     def save_checkpoint(
         self,
@@ -77,7 +81,7 @@ class MemoryRun(Run):
         position: Position,
         extra_tensors: Mapping[str, Tensor],
     ) -> None:
-        pass
+        self._in_kernels = position.in_kernels
 
     def save_weights(self, weights: Mapping[str, Tensor]) -> None:
         self.weights = {name: value.detach().clone() for name, value in weights.items()}
