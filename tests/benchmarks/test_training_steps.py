@@ -14,4 +14,4 @@ def test_the_page_has_the_measured_numbers() -> None:
         low, _, high = each["over_rounds"]
         sizes = " | ".join(str(each[name]) for name in ("layers", "width", "inputs", "batch", "threads"))
         times = f"{each['kernels_ms']:.3f} | {each['single_ms']:.3f} | {each['times_as_fast']:.2f}"
-        assert f"| {sizes} | {times} ({low:.2f} to {high:.2f}) | {each['of_matrix_product']:.0%} |" in page
+        assert f"| {sizes} | {times} ({low:.2f}–{high:.2f}) | {each['of_matrix_product']:.0%} |" in page
