@@ -164,7 +164,11 @@ def _bias_with_depth(networks: Networks) -> Conclusion:
 def _bias_with_activity(networks: Networks) -> Conclusion:
     """Over the layers, because the paper compares two gradients in depth; biases all begin with the same value."""
     values = {seed: correlation(each["mean_bias_change"], each["mean_activity"]) for seed, each in networks.items()}
-    text = f"correlation of mean bias and mean activity over the layers: {_listed(list(values.values()), '+.2f')}"
+    gates = [value or 0.0 for value in _values(networks, "activity_with_bias")]
+    text = (
+        f"correlation of mean bias and mean activity over the layers: {_listed(list(values.values()), '+.2f')} "
+        f"(over single gates: {_listed(gates, '+.2f')})"
+    )
     verdict = seeds_verdict([correlation_verdict(-value) for value in values.values()])
     return Conclusion(text, verdict, {"over_layers": values} | _by_seed(networks, "activity_with_bias"))
 
@@ -300,7 +304,8 @@ INSIDE = ClaimExperiment(
             "Outputs change mostly in the first layers, about 15 for MNIST and 40 for CIFAR-100.",
             "Agrees if 90 % of the change is within 10 layers of these numbers in every network of both sets, differs "
             "in part if in some.",
-            _LUCK,
+            "The paper judges by its figure. Our numbers count 90 % of the change: in our networks for MNIST, a small "
+            "part of it goes on beyond the first layers.",
         ),
         PaperStatement(
             "4.1",
@@ -323,7 +328,7 @@ INSIDE = ClaimExperiment(
             "About 60 % of the layers for MNIST contribute nothing.",
             "Agrees if 50 to 70 % of the layers can be closed together at a cost of 0.1 % of accuracy for every seed, "
             "disagrees if it is at most a third for every seed, and otherwise differs in part.",
-            _LUCK,
+            "Our networks need even fewer layers: 12 to 14 of 49.",
         ),
         PaperStatement(
             "4.2",
