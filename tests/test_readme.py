@@ -109,6 +109,9 @@ def test_the_claims_of_the_paper_were_measured() -> None:
     activations, weights = ("{} of {}".format(*each) for each in highway)
     assert f"{activations} activation functions and {weights} distributions" in text
     assert "plain networks with {} and {}.".format(*(count for count, _ in plain)) in text
+    file = ROOT / "results" / "claims" / "very-deep.json"
+    losses = [each["loss"][-1] for each in json.loads(file.read_text())["conclusions"][0]["numbers"].values()]
+    assert f"a training loss of {min(losses):.2f} to {max(losses):.2f}" in text
     expected = {"gate-bias": "agrees", "skips": "agrees", "supervision": "disagrees", "depth": "differs in part"}
     for experiment in EXPERIMENTS:
         if experiment.name in expected:
