@@ -141,18 +141,13 @@ class Trainer:
 
             state.totals += sums
             position.batch += 1
-            if sync and self.group.any_rank(self._has_diverged(loss, len(y))):
-                position.diverged = True
+            if self._ends_here(loss, len(y), sync, last, stop):
                 break
-            if stop and not last:
-                break
-            if sync and not last:
-                state.save_if_due()
             self.progress.step(position, sums[:2], len(y), self.optimiser.param_groups[0]["lr"])
         return stop
 
     def _train_in_kernels(self, steps: KernelSteps, stage: Stage, interrupt: Interrupt) -> bool:
-        """Train the rest of the current epoch, up to fifty batches at a time; what is done in between is the same."""
+        """Train the rest of the current epoch, up to fifty batches at a time."""
         config, state, position, batches = self.run.config, self.state, self.state.position, len(self.batches)
         stop = False
         while position.batch < batches:
@@ -170,14 +165,20 @@ class Trainer:
                 self.progress.step(position, each[:2], samples, self.optimiser.param_groups[0]["lr"])
             stop, last = interrupt.requested, end == batches
             sync = last or end % _SYNC_EVERY == 0
-            if sync and self._has_diverged(sums[-1, 0], self.batches.size(end - 1)):
-                position.diverged = True
+            if self._ends_here(sums[-1, 0], self.batches.size(end - 1), sync, last, stop):
                 break
-            if stop and not last:
-                break
-            if sync and not last:
-                state.save_if_due()
         return stop
+
+    def _ends_here(self, loss: Tensor, samples: int, sync: bool, last: bool, stop: bool) -> bool:
+        """Whether the loss has diverged or someone stops the epoch; if not, a checkpoint is written when it is due."""
+        if sync and self.group.any_rank(self._has_diverged(loss, samples)):
+            self.state.position.diverged = True
+            return True
+        if stop and not last:
+            return True
+        if sync and not last:
+            self.state.save_if_due()
+        return False
 
     def measure(self) -> EpochMetrics:
         """The metrics of the epoch that was just trained."""
